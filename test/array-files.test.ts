@@ -19,7 +19,7 @@ const expected: Record<string, Image[]> = JSON.parse(readFileSync(path.join(fixt
 const PLACES = { cifar10: [5, 9], cifar100: [31, 2], mnist: [20, 3] } as const;
 
 for (const [name, [x, y]] of Object.entries(PLACES)) {
-  test(`${name} opens as it is, split by split, and convert takes its images as arrays`, async () => {
+  test(`${name} opens in place, split by split, and convert stores its images as arrays`, async () => {
     const place = path.join(fixtures, name);
     const output = path.join(emptyFolder(), 'tars');
     await convert(place, output, { workers: 1 });
@@ -58,7 +58,7 @@ for (const [name, [x, y]] of Object.entries(PLACES)) {
   });
 }
 
-test('names of classes come from the file beside', async () => {
+test('class names are read from the file next to the data', async () => {
   await using dataset = await openDataset(path.join(fixtures, 'cifar10'));
   expect(dataset.classes.slice(0, 3)).toEqual(['airplane', 'automobile', 'bird']);
 });
@@ -75,7 +75,7 @@ test.each([
     'record 1 (at byte 3074) has the coarse label 20, but the classes are 0 to 19',
   ],
 ] as const)(
-  'a label of %s that is of no class is an error, with names of classes and without',
+  'a label of %s outside the classes throws an error, with and without class names',
   async (set, file, record, at, label, sentence) => {
     const place = path.join(emptyFolder(), set);
     cpSync(path.join(fixtures, set), place, { recursive: true });

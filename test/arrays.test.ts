@@ -60,7 +60,7 @@ test('a folder of arrays is packed, and its shuffled batches have each array wit
   expect(found.toSorted((a, b) => a - b)).toEqual(Array.from({ length: COUNT }, (_, number) => number));
 });
 
-test('arrays of a batch are copies, unless the memory is to be reused', async () => {
+test('arrays of a batch are copies, unless reuse is set', async () => {
   const output = path.join(emptyFolder(), 'out');
   await pack(arraysFolder(), output, { primary: 'npy', workers: 1 });
   await using dataset = await openDataset(output);
@@ -76,7 +76,7 @@ test('arrays of a batch are copies, unless the memory is to be reused', async ()
   expect(buffers.size).toBe(1);
 });
 
-test("with collate 'list', each sample has its own array, of any shape", async () => {
+test("with collate 'list', each sample has a separate array, of any shape", async () => {
   const folder = path.join(emptyFolder(), 'in');
   mkdirSync(folder);
   for (let number = 1; number < 4; number++)
@@ -95,7 +95,7 @@ test("with collate 'list', each sample has its own array, of any shape", async (
   );
 });
 
-test('samples of text and of JSON are packed with their own primary extension, and other files are listed as skipped', async () => {
+test('samples of text and of JSON are packed with their primary extension, and other files are listed as skipped', async () => {
   const folder = path.join(emptyFolder(), 'in');
   mkdirSync(folder);
   for (const name of ['a.txt', 'b.txt', 'b.json', 'c.json']) writeFileSync(path.join(folder, name), '"x"');
@@ -110,7 +110,7 @@ test('samples of text and of JSON are packed with their own primary extension, a
   ]);
 });
 
-test('a folder without images names the option that packs it', async () => {
+test('the error for a folder without images names the option that packs it', async () => {
   const { stderr, code } = await shardtool('pack', arraysFolder(), path.join(emptyFolder(), 'out'));
   expect(stderr).toContain('no image among 46 files');
   expect(stderr).toContain('To pack samples without images, set --primary npy.');
@@ -121,7 +121,7 @@ test.each([
   [{ primary: 'png' }, 'The option "primary" is for samples without images, so it cannot be "png"'],
   [{ primary: 'npy', resize: 8 }, 'The option "resize" is for images, and with "primary" samples have none'],
   [{ primary: 'npy', check: 'decode' }, 'The option "check" is for images'],
-] as const)('pack refuses %j', async (options, message) => {
+] as const)('pack rejects %j', async (options, message) => {
   await expect(pack('examples/photos', path.join(emptyFolder(), 'out'), options)).rejects.toThrow(message);
 });
 
@@ -136,7 +136,7 @@ test('a truncated or pickled array is a bad file', async () => {
   expect(report.samples).toBe(COUNT - 2);
 });
 
-test('appending finds new, changed and deleted arrays, and verify finds nothing wrong', async () => {
+test('an append finds new, changed and deleted arrays, and verify finds no faults', async () => {
   const folder = arraysFolder();
   const output = path.join(emptyFolder(), 'out');
   await pack(folder, output, { primary: 'txt', workers: 1 });
@@ -166,7 +166,7 @@ test('a writer without the option still needs an image in every sample', async (
   await expect(writer.add({ key: 'a', txt: 'x' })).rejects.toThrow(/has no image; add one, such as jpg: bytes, or set/);
 });
 
-test('bench measures samples without images, and commands for images refuse them', async () => {
+test('bench measures samples without images, and commands for images reject them', async () => {
   const output = path.join(emptyFolder(), 'out');
   await pack(arraysFolder(), output, { primary: 'npy', workers: 1 });
   const { stdout } = await shardtool('bench', output, '--json', '--workers', '1');

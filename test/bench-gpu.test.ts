@@ -13,7 +13,7 @@ function bench(driver: string, ...args: string[]) {
   return spawnSync(process.execPath, [program, ...args], { encoding: 'utf8', env, timeout: 120_000 });
 }
 
-test('without a driver bench:gpu measures nothing, says so in one sentence, and ends with status 2', () => {
+test('without a driver bench:gpu measures nothing, reports that, and exits with status 2', () => {
   const { status, stdout, stderr } = bench('/nowhere/libcuda.so.1');
   expect([status, stdout]).toEqual([2, '']);
   expect(stderr).toMatch(/^Nothing is measured: Found no CUDA driver \(.*\): install .*\.\n$/);
@@ -29,7 +29,7 @@ describe.runIf(simulation !== null)('with the simulated driver', () => {
     readonly failures: readonly string[];
   }
 
-  test('bench:gpu runs to its end, says that the driver is simulated, and has no figure', () => {
+  test('bench:gpu runs to its end, says that the driver is simulated, and prints no figure', () => {
     const work = emptyFolder();
     cpSync('examples/photos', path.join(work, 'photos-60'), { recursive: true });
     writeFileSync(path.join(work, 'photos-60.json'), JSON.stringify({ count: 60, copies: false }));
@@ -44,7 +44,7 @@ describe.runIf(simulation !== null)('with the simulated driver', () => {
     expect(failures.filter((failure) => !failure.startsWith('torch: '))).toEqual([]);
   });
 
-  test('what is said to hide behind the kernel is what the clock of the simulated driver says', async () => {
+  test('the reported share of copies that overlap with the kernel agrees with the clock of the simulated driver', async () => {
     interface Overlap {
       measureOverlap(
         device: Device,

@@ -18,7 +18,7 @@ function piece(rates: Record<string, number>, missing: object[] = []) {
   };
 }
 
-test('merged pieces compare each loader with the shardtool of its own piece, not of a slower or faster one', () => {
+test('merged pieces compare each loader with the shardtool of the same piece, not of a faster or slower one', () => {
   const report = mergeReports([
     piece({ shardtool: 1000, dali: 500 }),
     piece({ shardtool: 100, grain: 20, dali: 25 }),
@@ -31,7 +31,7 @@ test('merged pieces compare each loader with the shardtool of its own piece, not
   expect(report.settings.rounds).toBe(3);
 });
 
-test('a loader that fails in one piece and runs in another is not named as missing', () => {
+test('a loader that fails in one piece and runs in another is not listed as missing', () => {
   const failed = [{ id: 'dali', reason: 'cut off' }];
   expect(mergeReports([piece({ dali: 1 }), piece({ shardtool: 2 }, failed)]).missing).toEqual([]);
   expect(mergeReports([piece({ shardtool: 2 }, failed)]).missing).toEqual(failed);

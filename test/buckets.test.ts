@@ -94,7 +94,7 @@ async function expectedBatches(rows: number): Promise<{ size: readonly number[];
 
 const whole = await run({});
 
-test('every batch is of one size, and batches come as samples of a size fill them up', async () => {
+test('every batch has one size, and a batch is delivered when samples of its size fill it', async () => {
   const expected = await expectedBatches(12);
   expect(whole.map(({ numbers, shape }) => ({ size: shape.slice(1, 3), numbers }))).toEqual(expected);
   expect(whole.flatMap(({ numbers }) => numbers).sort((a, b) => a - b)).toEqual(
@@ -130,18 +130,21 @@ const ranksOf = (worldSize: number, options: LoaderOptions = {}) =>
 /** `npm run test:long` tries more of them. */
 const IS_LONG = TIMES > 1;
 
-test.each(IS_LONG ? [2, 6] : [3])('%i ranks together have the batches of one, pixel for pixel', async (worldSize) => {
-  const random = { aspectBuckets: { sizes: SIZES, crop: 'random' }, lastBatch: 'pad' } as const;
-  const ranks = await ranksOf(worldSize, random);
-  expect(together(ranks)).toEqual(together([await run(random)]));
-  for (const seen of ranks) {
-    expect(seen.map(({ shape }) => shape)).toEqual(ranks[0]!.map(({ shape }) => shape));
-    expect(seen.map(({ state }) => state)).toEqual(ranks[0]!.map(({ state }) => state));
-    expect(seen.every(({ shape }) => shape[0] === 12 / worldSize)).toBe(true);
-  }
-});
+test.each(IS_LONG ? [2, 6] : [3])(
+  '%i ranks together have the same batches as one rank, pixel for pixel',
+  async (worldSize) => {
+    const random = { aspectBuckets: { sizes: SIZES, crop: 'random' }, lastBatch: 'pad' } as const;
+    const ranks = await ranksOf(worldSize, random);
+    expect(together(ranks)).toEqual(together([await run(random)]));
+    for (const seen of ranks) {
+      expect(seen.map(({ shape }) => shape)).toEqual(ranks[0]!.map(({ shape }) => shape));
+      expect(seen.map(({ state }) => state)).toEqual(ranks[0]!.map(({ state }) => state));
+      expect(seen.every(({ shape }) => shape[0] === 12 / worldSize)).toBe(true);
+    }
+  },
+);
 
-test('a run goes on behind any batch with other ranks, as if it had never stopped', async () => {
+test('a run resumes after any batch with other ranks, as if it had not been interrupted', async () => {
   const expected = together([whole]);
   const places = [
     [0, 3],
@@ -156,7 +159,7 @@ test('a run goes on behind any batch with other ranks, as if it had never stoppe
   }
 });
 
-test('with other batches behind a state every sample that is left comes once', async () => {
+test('if a run resumes with another batch size, every remaining sample is used once', async () => {
   for (const globalBatchSize of [4, 30]) {
     const { state } = whole[6]!;
     const rest = await run({ state, globalBatchSize });
@@ -168,7 +171,7 @@ test('with other batches behind a state every sample that is left comes once', a
   }
 });
 
-test('behind the last batch of an epoch the next epoch comes', async () => {
+test('after the last batch of an epoch the next epoch follows', async () => {
   const two = await run({ epochsPerLoop: 2 });
   const dropped = await run({ epochsPerLoop: 2, lastBatch: 'drop' });
   expect(two.slice(0, whole.length)).toEqual(whole);
@@ -181,14 +184,14 @@ test('behind the last batch of an epoch the next epoch comes', async () => {
   );
 });
 
-test('what may be held decides what is read again, and nothing else', async () => {
+test('holdBytes decides only how much is read again', async () => {
   const again = (options: LoaderOptions) => ranksOf(2, { epochsPerLoop: 2, lastBatch: 'drop', ...options });
   const held = await again({});
   expect(await again({ holdBytes: 0 })).toEqual(held);
   expect(await again({ holdBytes: 3000 })).toEqual(held);
 });
 
-test('where everything is in memory, and in other layouts, the batches are the same', async () => {
+test('with all samples in memory, and with other layouts, the batches are the same', async () => {
   const order = { blockSamples: 20, shuffleUnit: 'sample' } as const;
   const streamed = together([await run({ blockSamples: 20, streams: 12, shuffleUnit: 'sample' })]);
   expect(together(await ranksOf(2, { ...order, lastBatch: 'partial' }))).toEqual(streamed);
@@ -204,7 +207,7 @@ test('the state is about 300 bytes', () => {
   expect(JSON.stringify(whole[5]!.state).length).toBeLessThan(450);
 });
 
-test('an image is resized to cover its size, and the crop says which part is shown', async () => {
+test('an image is resized to cover its size, and the crop states which part is shown', async () => {
   const [portrait] = whole.filter(({ shape }) => shape[1] === 24);
   const { numbers, crop, pixels } = portrait!;
   await using dataset = await openDataset(folder);
@@ -249,7 +252,7 @@ test('an image is resized to cover its size, and the crop says which part is sho
   });
 });
 
-test('what was counted is kept, and counted anew where the file is damaged', async () => {
+test('the counts of sizes are stored, and counted again if the file is damaged', async () => {
   const before = process.env.SHARDTOOL_SIDECARS;
   const beside = emptyFolder();
   process.env.SHARDTOOL_SIDECARS = beside;
@@ -271,7 +274,7 @@ test('what was counted is kept, and counted anew where the file is damaged', asy
   process.env.SHARDTOOL_SIDECARS = before;
 });
 
-test('a rule leaves out the sizes that too few samples are nearest to, and plan names them', async () => {
+test('a rule omits the sizes that are nearest to too few samples, and plan lists them', async () => {
   await using dataset = await openDataset(folder);
   const report = await planAspectBuckets(dataset, {
     aspectBuckets: { area: 1024, step: 8, maxRatio: 4 },
@@ -295,7 +298,7 @@ test('a rule leaves out the sizes that too few samples are nearest to, and plan 
   expect(seen).toHaveLength(report.batches);
 });
 
-test('a bad sample is raised, skipped, or replaced by one of its own batch', async () => {
+test('a bad sample is raised, skipped, or replaced with a sample of the same batch', async () => {
   const [first] = await run({ onBad: 'raise' });
   const steps = (drops: number) => ({ fields: { module: DROPS, options: { number: drops } } });
   const victim = first!.numbers[3]!;
@@ -350,7 +353,7 @@ test.each([
   expect(together(rest)).toEqual(together([alone]).slice(6));
 });
 
-test('weights and epochs of a number of samples go with buckets', async () => {
+test('weights and samplesPerEpoch can be combined with buckets', async () => {
   const samplesPerEpoch = 50 * 3 + 100;
   const weighted = (await run({ weights: { a: 3 }, samplesPerEpoch, lastBatch: 'partial' })).flatMap(
     ({ numbers }) => numbers,
@@ -385,11 +388,11 @@ const refused: readonly (readonly [string, LoaderOptions, RegExp])[] = [
   ['a list of images', { collate: 'list' }, /aspectBuckets is for batches whose images are decoded and stacked/],
 ];
 
-test.each(refused)('%s is refused with a sentence', async (_what, options, sentence) => {
+test.each(refused)('the error for %s is a clear message', async (_what, options, sentence) => {
   await expect(run(options)).rejects.toThrow(sentence);
 });
 
-test('a state goes on with the same buckets, and with no others', async () => {
+test('a state resumes only with the same buckets', async () => {
   const { state } = whole[3]!;
   await expect(run({ state, aspectBuckets: [SIZES[0], SIZES[2]] })).rejects.toThrow(
     'saved with other sizes of aspectBuckets',

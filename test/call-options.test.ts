@@ -128,7 +128,7 @@ async function firstKeyOf(location: string): Promise<string | undefined> {
   return undefined;
 }
 
-test.each(TAKING_OPTIONS)('%s refuses an option that it does not have, and says which is meant', async (_, call) => {
+test.each(TAKING_OPTIONS)('%s rejects an unknown option, and suggests the option that was meant', async (_, call) => {
   await using dataset = await openDataset(shards);
   const signal = new AbortController().signal;
   const error = await failureOf(() => call({ signall: signal }, dataset));
@@ -136,14 +136,14 @@ test.each(TAKING_OPTIONS)('%s refuses an option that it does not have, and says 
   expect((error as Error).message).toMatch(/"signall".*did you mean "signal"\?/);
 });
 
-test.each(TAKING_OPTIONS)('%s refuses a value that is not a signal', async (_, call) => {
+test.each(TAKING_OPTIONS)('%s rejects a value that is not a signal', async (_, call) => {
   await using dataset = await openDataset(shards);
   const error = await failureOf(() => call({ signal: { aborted: true } }, dataset));
   expect(error).toBeInstanceOf(OptionError);
   expect((error as OptionError).options).toEqual(['signal']);
 });
 
-test.each(TAKING_OPTIONS)('%s ends with the reason of a signal, and changes nothing', async (_, call) => {
+test.each(TAKING_OPTIONS)('%s throws the reason of an aborted signal, and changes nothing', async (_, call) => {
   await using dataset = await openDataset(shards);
   const before = filesOf(shards);
   const reason = new Error('no longer wanted');
@@ -152,7 +152,7 @@ test.each(TAKING_OPTIONS)('%s ends with the reason of a signal, and changes noth
   for (const folder of copies) expect(filesOf(folder)).toEqual(before);
 });
 
-test.each(TAKING_OPTIONS)('%s ends with the reason of a signal that aborts while it works', async (name, call) => {
+test.each(TAKING_OPTIONS)('%s throws the reason of a signal that is aborted during its work', async (name, call) => {
   await using dataset = await openDataset(shards);
   const before = filesOf(shards);
   const reason = new Error('no longer wanted');
@@ -174,7 +174,7 @@ test.each([
   ['onfault', 'verify', () => verify(shards, { onfault: () => undefined } as never), 'did you mean "onFault"?'],
   ['checks', 'repair', () => repair(shards, { checks: 'decode' } as never), 'did you mean "check"?'],
   ['worker', 'inspect', () => inspect(shards, { worker: 1 } as never), 'did you mean "workers"?'],
-])('the option %s of %s is corrected', async (_, _name, call, message) => {
+])('the error for the unknown option %s of %s suggests the right one', async (_, _name, call, message) => {
   await using dataset = await openDataset(shards);
   const error = await failureOf(() => call(dataset));
   expect(error).toBeInstanceOf(OptionError);
@@ -249,12 +249,12 @@ async function unforeseen(call: (...junk: readonly never[]) => unknown, first: u
   return found;
 }
 
-test.each(CALLS)('%s answers junk with an error of shardtool', async (_, call) => {
+test.each(CALLS)('%s rejects random arguments with a ShardtoolError', async (_, call) => {
   expect(await unforeseen(call, shards)).toEqual([]);
 });
 
 test.each(['get', 'samples', 'loader', 'indexOf'] as const)(
-  '%s of a dataset answers junk with an error of shardtool',
+  '%s of a dataset rejects random arguments with a ShardtoolError',
   async (method) => {
     await using dataset = await openDataset(shards);
     expect(await unforeseen((...junk) => (dataset[method] as (...given: unknown[]) => unknown)(...junk), 0)).toEqual(
@@ -263,7 +263,7 @@ test.each(['get', 'samples', 'loader', 'indexOf'] as const)(
   },
 );
 
-test('planDataset answers junk with an error of shardtool', async () => {
+test('planDataset rejects random arguments with a ShardtoolError', async () => {
   await using dataset = await openDataset(shards);
   expect(await unforeseen((options) => planDataset(dataset, options), {})).toEqual([]);
 });
@@ -277,12 +277,12 @@ test.each([
     'countAnnotations',
     (dataset: never, options: never) => countAnnotations(dataset, { boxes: { field: 'json' } }, options),
   ],
-])('%s answers junk options with an error of shardtool', async (_, call) => {
+])('%s rejects random options with a ShardtoolError', async (_, call) => {
   await using dataset = await openDataset(shards);
   expect(await unforeseen((options) => call(dataset as never, options as never), {})).toEqual([]);
 });
 
-test('a call that takes an open dataset and gets its location says so', async () => {
+test('a call that takes an open dataset reports that it got a location', async () => {
   const error = await failureOf(() => getStats(shards as never));
   expect((error as Error).message).toBe(
     'getStats takes an open dataset, and not its location: open it with openDataset first.',
@@ -296,7 +296,7 @@ const WITH_LOCATION = TAKING_OPTIONS.filter(
     !['planAspectBuckets', 'planMixture', 'Dataset.stats', 'SampleDecoder.get'].includes(name),
 );
 
-test.each(WITH_LOCATION)('%s takes options of the storage, and refuses those that do not exist', async (_, call) => {
+test.each(WITH_LOCATION)('%s accepts storage options, and rejects unknown ones', async (_, call) => {
   await using dataset = await openDataset(shards);
   const error = await failureOf(() => call({ storage: { endpointURL: 'x' } }, dataset));
   expect(error).toBeInstanceOf(OptionError);
@@ -306,7 +306,7 @@ test.each(WITH_LOCATION)('%s takes options of the storage, and refuses those tha
   expect((wrong as OptionError).options).toEqual(['storage.region']);
 });
 
-test('an aborted writer gives its folder free, also if it waits for samples', async () => {
+test('an aborted writer releases its folder, even if it is waiting for samples', async () => {
   const folder = emptyFolder();
   const controller = new AbortController();
   const writer = new Writer(folder, { signal: controller.signal });
@@ -322,7 +322,7 @@ test('an aborted writer gives its folder free, also if it waits for samples', as
   expect(await other.close()).toMatchObject({ samples: 1 });
 });
 
-test('progress of statistics counts indexes, and an error of the callback ends the call', async () => {
+test('the progress of statistics counts indexes, and an error of the callback ends the call', async () => {
   await using dataset = await openDataset(shards);
   const seen: unknown[] = [];
   await dataset.stats({ keysAtOnce: 10, onProgress: (progress) => seen.push(progress) });
@@ -337,7 +337,7 @@ test('progress of statistics counts indexes, and an error of the callback ends t
   expect(await failureOf(() => findDuplicateKeys(dataset, { onProgress }))).toBe(failure);
 });
 
-test('a dataset verifies itself as the function does', async () => {
+test('dataset.verify() gives the same result as verify()', async () => {
   await using dataset = await openDataset(shards);
   expect(await dataset.verify()).toEqual(await verify(shards));
   expect((await failureOf(() => mixture.verify())) as Error).toBeInstanceOf(OptionError);

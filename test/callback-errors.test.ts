@@ -25,7 +25,7 @@ async function damaged(): Promise<string> {
 }
 
 test.each(CALLBACKS)(
-  'pack rejects with the error of an onProgress that %s, and goes on when it is asked again',
+  'pack rejects with the error of an onProgress that %s, and resumes when it is called again',
   async (_, onProgress) => {
     const source = await smallImages({ samples: 9 });
     for (const options of [{}, { workers: 2 }, { inFlight: 4 }, { part: { index: 0, of: 1 } }, { dryRun: true }]) {
@@ -37,7 +37,7 @@ test.each(CALLBACKS)(
 );
 
 test.each(CALLBACKS)(
-  'convert rejects with the error of an onProgress that %s, and goes on when it is asked again',
+  'convert rejects with the error of an onProgress that %s, and resumes when it is called again',
   async (_, onProgress) => {
     const source = await packedSmall({ samples: 9 }, { maxShardSamples: 3 });
     for (const [input, workers] of [
@@ -63,7 +63,7 @@ test.each(CALLBACKS)('verify and inspect reject with the error of a callback tha
 });
 
 test.each(CALLBACKS)(
-  'repair rejects with the error of a callback that %s, and can be asked again',
+  'repair rejects with the error of a callback that %s, and can be called again',
   async (_, callback) => {
     const dataset = await damaged();
     await expect(repair(dataset, { workers: 1, onProgress: callback })).rejects.toBe(failure);
@@ -74,7 +74,7 @@ test.each(CALLBACKS)(
   },
 );
 
-test('the first of several errors counts, and later calls of the callback are left out', async () => {
+test('only the first of several errors is thrown, and the callback is not called again', async () => {
   const dataset = await packedSmall({ samples: 9 }, { maxShardSamples: 3 });
   let calls = 0;
   const onProgress = () => {

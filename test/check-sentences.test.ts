@@ -11,7 +11,7 @@ test.each([
   ['const message = `${key}: exclude it (--exclude-keys)`;', '1: "(--exclude-keys" is a flag'],
   ["throw new OptionError({}, 'end it with toDtype');", '1: "toDtype" in a text'],
   ['throw new StateError({}, `keep ${a} and ` + "its pixelDtype");', '1: "pixelDtype" in a text'],
-])('a message that only one interface would spell is found: %s', (source, fault) => {
+])('a message that only one interface would spell correctly is reported: %s', (source, fault) => {
   const faults = faultsOf(source);
   expect(faults.length).toBe(1);
   expect(faults[0]).toMatch(new RegExp(`^${fault.replace('(', '\\(')}`));
@@ -25,6 +25,6 @@ test.each([
   "const row = { name: 'toDtype' };",
   'const message = `Run "shardtool verify ${path} --fix" first.`;',
   "const table = { fix: { help: 'With --fix, repairs' } };",
-])('a sentence, a command and a description of a flag are fine: %s', (source) => {
+])('a correct template, a command and a description of a flag are accepted: %s', (source) => {
   expect(faultsOf(source)).toEqual([]);
 });

@@ -6,8 +6,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 
 const root = join(import.meta.dirname, '..');
 
-describe('the end of a CI run', () => {
-  test('adds up vitest and pytest', () => {
+describe('the summary of a CI run', () => {
+  test('adds the counts of vitest and pytest', () => {
     const reports = [
       vitest('a.json', { 'test/a.test.ts': ['passed', 'passed'] }),
       junit('b.xml', ['passed', 'skipped']),
@@ -15,7 +15,7 @@ describe('the end of a CI run', () => {
     expect(count(0, reports)).toEqual({ status: 0, out: '3 passed, 0 failed\n' });
   });
 
-  test('lists what failed, by file, test and message, before its last line', () => {
+  test('lists failures by file, test and message before its last line', () => {
     const reports = [
       vitest('a.json', { 'test/a.test.ts': ['passed', 'failed'] }),
       junit('b.xml', ['passed', 'failed', 'error']),
@@ -28,7 +28,7 @@ describe('the end of a CI run', () => {
     expect(out).toMatch(/\n2 passed, 3 failed\n$/);
   });
 
-  test('a test in quarantine may fail: it is listed, and not counted', () => {
+  test('lists a failing test in quarantine, and does not count it', () => {
     const quarantine = written(
       'quarantine.json',
       JSON.stringify([{ file: 'test/a.test.ts', test: 'test 1', reason: 'races with the disk', date: '2026-11-25' }]),
@@ -42,7 +42,7 @@ describe('the end of a CI run', () => {
     expect(count(2, [report, other], quarantine).out).toMatch(/\n2 passed, 1 failed\n$/);
   });
 
-  test('is a failure where a step failed without a failing test, or nothing ran', () => {
+  test('is a failure if a step failed without a failing test, or nothing ran', () => {
     expect(count(1, [vitest('a.json', { 'test/a.test.ts': ['passed'] })])).toEqual({
       status: 1,
       out: '1 passed, 1 failed\n',

@@ -8,7 +8,7 @@ import { emptyFolder, packedPhotos } from './datasets.js';
 
 const shards = await packedPhotos();
 
-test('bench --json has the rate, the waits, the memory and what bounds the rate', async () => {
+test('bench --json prints the rate, the waits, the memory and the bottleneck', async () => {
   const { code, stdout } = await shardtool('bench', shards, '--json', '--batch-size', '8', '--epochs', '2');
   expect(code).toBe(0);
   const result = JSON.parse(stdout);
@@ -33,7 +33,7 @@ test('bench --json has the rate, the waits, the memory and what bounds the rate'
   expect(result.boundBy.io + result.boundBy.decode + result.boundBy.consumer).toBeCloseTo(1, 5);
 });
 
-test('a step bounds the rate, and the workers keep up with it', async () => {
+test('a slow step is the bottleneck, and the workers keep up with it', async () => {
   const flags = [
     '--transform',
     'raw',
@@ -53,7 +53,7 @@ test('a step bounds the rate, and the workers keep up with it', async () => {
   expect(result.boundBy.consumer).toBeGreaterThan(0.5);
 });
 
-test('bench takes a list of steps, answers whether a step waits, and says whether the first batch is in its rate', async () => {
+test('bench accepts a list of steps, reports whether a step waits, and whether the rate includes the first batch', async () => {
   const list = path.join(emptyFolder(), 'list.json');
   writeFileSync(list, '[{"name":"resize","size":[32,32]}]');
   const one = await here('bench', shards, '--transform', list, '--batch-size', '60', '--step-ms', '5');
@@ -65,7 +65,7 @@ test('bench takes a list of steps, answers whether a step waits, and says whethe
   expect(stdout).toMatch(/^a step of 150 ms waited in \d of 9 batches, \d+\.\d % of the time$/m);
 });
 
-test('bench drops a dataset from the page cache on demand, and says its figures in words', async () => {
+test('bench drops a dataset from the page cache on demand, and explains its figures', async () => {
   const { code, stdout } = await shardtool(
     'bench',
     shards,
@@ -100,7 +100,7 @@ test('bench drops a dataset from the page cache on demand, and says its figures 
   ]);
 });
 
-test('bench of images that cannot be decoded names the first, or leaves them out on demand', async () => {
+test('bench of images that cannot be decoded names the first, or skips them on demand', async () => {
   const bad = await packedPhotos({ include: ['cat/**'] });
   const output = `${bad}-odd`;
   await here('pack', 'test/fixtures/odd-images', output, '--include', 'truncated.png', '--include', '*-444.jpg');
@@ -113,7 +113,7 @@ test('bench of images that cannot be decoded names the first, or leaves them out
   expect(skipped.stdout).toMatch(/^1 bad sample: truncated$/m);
 });
 
-test('plan says what an epoch costs before anything is read', async () => {
+test('plan prints the cost of an epoch before anything is read', async () => {
   const flags = [
     '--world-size',
     '2',

@@ -7,7 +7,7 @@ import { smallImages } from './datasets.js';
 import { jpeg, newFolder } from './pack-workbench.js';
 import { archive, END, entry } from './tar-craft.js';
 
-test('convert ends with its duration, its rate and the next command', async () => {
+test('convert prints its duration, its rate and the next command at the end', async () => {
   const [source, output] = [newFolder(), newFolder()];
   await pack(await smallImages({ samples: 12 }), source, {});
   const { stdout, stderr } = await shardtool('convert', source, output, '--format', 'mds');
@@ -17,7 +17,7 @@ test('convert ends with its duration, its rate and the next command', async () =
   expect(line![1]).toBe(`bench ${output}`);
 });
 
-test('a resumed conversion says what was finished, and no rate that counts it', async () => {
+test('a resumed conversion reports what was finished before, and does not count it in a rate', async () => {
   const [source, output] = [newFolder(), newFolder()];
   await pack(await smallImages({ samples: 12 }), source, { maxShardSamples: 6 });
   const shard = path.join(source, '000001.tar');
@@ -36,7 +36,7 @@ test('a resumed conversion says what was finished, and no rate that counts it', 
   ]);
 });
 
-test('tars whose class numbers have no names are converted with a hint, and without it once they have', async () => {
+test('converting tars whose class numbers have no names prints a hint, unless --classes gives names', async () => {
   const folder = newFolder();
   mkdirSync(folder);
   const tar = path.join(folder, 'a.tar');

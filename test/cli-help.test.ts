@@ -22,7 +22,7 @@ test.each([60, 80, 110])(
   },
 );
 
-test('the options of storage are last before the general ones, and only where a location is taken', () => {
+test('storage options are listed before the general options, and only for commands that take a location', () => {
   const layout = { columns: 100, paint: plain, isShort: false };
   for (const named of RUNNABLE) {
     const headings = commandHelp(named, layout).match(/^[A-Z][a-z A-Z]*:$/gm)!;
@@ -32,7 +32,7 @@ test('the options of storage are last before the general ones, and only where a 
   }
 });
 
-test('every option says under which heading it belongs, what value it takes, and what it does', () => {
+test('every option has a heading, a value and a description in the help', () => {
   for (const { name, command } of RUNNABLE) {
     for (const [flag, { group, describe }] of Object.entries(command.options)) {
       expect([name, flag, group === undefined, describe === '']).toEqual([name, flag, false, false]);
@@ -51,7 +51,7 @@ test('shardtool alone shows help on standard error, with exit code 2', async () 
   }
 });
 
-test('help is coloured with FORCE_COLOR, and not with NO_COLOR or in a pipe', async () => {
+test('help is coloured with FORCE_COLOR, but not with NO_COLOR or in a pipe', async () => {
   const { stdout } = await shardtoolWith({ FORCE_COLOR: '1' }, 'ls', '--help');
   expect(stdout).toContain('\u001b[1mUsage:\u001b[22m');
   for (const env of [{ NO_COLOR: '1' }, {}]) {

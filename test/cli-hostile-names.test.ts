@@ -41,7 +41,7 @@ test.each([
   ['unpack', [tar, path.join(emptyFolder(), `o${STEERING}`)]],
   ['pack', [`/no/such${STEERING}`, path.join(emptyFolder(), 'out')]],
   ['ls', [tar, `--no${STEERING}`]],
-] as const)('%s shows names as text, and nothing steers the terminal', async (command, words) => {
+] as const)('%s prints names as plain text, without control sequences', async (command, words) => {
   const outcome = await shardtool(command, ...words);
   expectHarmless(outcome);
   if (outcome.code === 0) return;
@@ -49,7 +49,7 @@ test.each([
   expect(outcome.stderr.trimEnd().split('\n').at(-1)!.length).toBeLessThan(2000);
 });
 
-test('a line of ls is one sample, whatever its name, and --json has the name as it is', async () => {
+test('ls prints one line per sample, whatever its name, and --json has the unchanged name', async () => {
   const { stdout } = await shardtool('ls', tar, '--samples');
   const lines = stdout.trimEnd().split('\n');
   expect(lines).toHaveLength(3);
@@ -63,7 +63,7 @@ test('a line of ls is one sample, whatever its name, and --json has the name as 
   expect(keys).toEqual([`a${STEERING}b`, 'plain', 'k'.repeat(5000)]);
 });
 
-test('a folder of such names is packed and looked at without steering the terminal', async () => {
+test('a folder with such names can be packed and listed without control sequences in the output', async () => {
   const source = path.join(emptyFolder(), `s${STEERING}`);
   const name = STEERING.replace('\n', '');
   mkdirSync(path.join(source, `c${name}`), { recursive: true });
@@ -84,7 +84,7 @@ test('a folder of such names is packed and looked at without steering the termin
   expectHarmless(damaged);
 });
 
-test('what names a part, new labels and several datasets is shown as text', async () => {
+test('names of splits, new labels and datasets are printed as plain text', async () => {
   const folder = path.join(emptyFolder(), 'shards');
   await shardtool('pack', 'examples/photos', folder);
   const output = (name: string) => path.join(emptyFolder(), `${name}${STEERING}`);

@@ -12,7 +12,7 @@ function foreignTars(): string {
   return folder;
 }
 
-test('index makes the index of each tar, says what it skipped, and keeps what is there the next time', async () => {
+test('index creates the index of each tar, reports skipped files, and keeps existing indexes', async () => {
   const folder = foreignTars();
   const tars = ['gnu-posix.tar', 'webdataset-0.tar'].map((name) => path.join(folder, name));
   const expected = JSON.parse(readFileSync('test/fixtures/tar/expected.json', 'utf8'));
@@ -44,7 +44,7 @@ test('index makes the index of each tar, says what it skipped, and keeps what is
   expect((await shardtool('index', folder, '--overwrite', '--quiet')).stdout).toBe('');
 });
 
-test('an index that was lost is made anew from its packed shard, and the dataset is whole again', async () => {
+test('a lost index is rebuilt from its packed shard, and the dataset is complete again', async () => {
   for (const format of ['tar', 'msgpack'] as const) {
     const shards = await packedPhotos({ format });
     rmSync(path.join(shards, '000003.parquet'));
@@ -55,7 +55,7 @@ test('an index that was lost is made anew from its packed shard, and the dataset
   }
 });
 
-test('the index of an LMDB shard cannot be made anew, since the order of its samples is lost', async () => {
+test('the index of an LMDB shard cannot be rebuilt, because the order of its samples is lost', async () => {
   const shards = await packedPhotos({ format: 'lmdb' });
   rmSync(path.join(shards, '000003.parquet'));
   const { code, stderr } = await shardtool('index', shards);
@@ -63,7 +63,7 @@ test('the index of an LMDB shard cannot be made anew, since the order of its sam
   expect(stderr).toContain('does not record the order in which its samples were packed');
 });
 
-test('what is no tar is not indexed', async () => {
+test('a file that is not a tar is not indexed', async () => {
   const folder = emptyFolder();
   writeFileSync(path.join(folder, 'a.rar'), 'Rar!');
   const { code, stderr } = await shardtool('index', path.join(folder, 'a.rar'));

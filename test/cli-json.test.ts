@@ -143,7 +143,7 @@ test('--log-format json writes errors to standard error as one object per line, 
   ]);
 });
 
-test('--json and --log-format are options only where they are typed as such: not after "--", and not as a command', async () => {
+test('--json and --log-format count only as options, not after "--" and not as a command', async () => {
   const asKey = await shardtool('cat', shards, '--', '--json');
   expect([asKey.code, asKey.stdout]).toEqual([2, '']);
   const withValue = await shardtool('ls', at('nowhere'), '--json=true');
@@ -155,7 +155,7 @@ test('--json and --log-format are options only where they are typed as such: not
   expect([unknown.code, unknown.stderr]).toEqual([2, 'shardtool: Unknown command "json". See "shardtool --help".\n']);
 });
 
-test('lines of samples, faults and repairs are of the published schema', async () => {
+test('lines of samples, faults and repairs match the published schema', async () => {
   const damaged = at('damaged');
   cpSync(shards, damaged, { recursive: true });
   const tar = path.join(damaged, readdirSync(damaged).find((file) => file.endsWith('.tar'))!);
@@ -174,7 +174,7 @@ test('lines of samples, faults and repairs are of the published schema', async (
   }
 });
 
-test('docs/json.schema.json has a schema for every command, by its name, and the validator finds what differs', async () => {
+test('docs/json.schema.json has a schema for every command by name, and the validator finds differences', async () => {
   const $defs = Object.fromEntries(Object.entries(JSON_SHAPES).map(([name, shape]) => [name, schemaOf(shape)]));
   expect(RUNNABLE.filter(({ name }) => !(name in $defs))).toEqual([]);
   const $schema = 'https://json-schema.org/draft/2020-12/schema';

@@ -15,7 +15,7 @@ const shards = {
 };
 const formats = ['tar', 'msgpack', 'lmdb'] as const;
 
-test('ls lists the shards of a dataset and what it is in all', async () => {
+test('ls lists the shards of a dataset and its totals', async () => {
   const { code, stdout } = await shardtool('ls', shards.lmdb);
   expect(code).toBe(0);
   const lines = stdout.trimEnd().split('\n');
@@ -24,7 +24,7 @@ test('ls lists the shards of a dataset and what it is in all', async () => {
   expect(lines[6]).toMatch(/^6 lmdb shards, 60 samples, \d\.\d MB, 6 classes, fields cls, jpg$/);
 });
 
-test('ls --json is one object with shards and classes', async () => {
+test('ls --json prints one object with shards and classes', async () => {
   const { stdout } = await shardtool('ls', shards.tar, '--json');
   const manifest = await readManifest(shards.tar);
   expect(JSON.parse(stdout)).toEqual({
@@ -41,14 +41,14 @@ test('ls --json is one object with shards and classes', async () => {
   });
 });
 
-test('ls --samples has a line a sample: key, class, size, fields with their bytes', async () => {
+test('ls --samples prints one line per sample: key, class, size, fields with their bytes', async () => {
   const { stdout } = await shardtool('ls', shards.tar, '--samples');
   const lines = stdout.trimEnd().split('\n');
   expect(lines).toHaveLength(60);
   expect(lines.find((line) => line.startsWith('cat/cat_001'))).toBe('cat/cat_001\tcat\t640x480\tcls:1 jpg:75382');
 });
 
-test('ls --samples --where lists the samples that match, also by the measures of inspect', async () => {
+test('ls --samples --where lists the matching samples, also by the columns of inspect', async () => {
   const source = tree({ 'a/1.jpg': jpeg(1), 'a/2.jpg': jpeg(2), 'b/2.jpg': jpeg(2), 'b/3.jpg': jpeg(3) });
   const output = newFolder();
   await shardtool('pack', source, output, '--no-shuffle', '--max-shard-samples', '2');
@@ -87,7 +87,7 @@ test('ls --samples --where lists the samples that match, also by the measures of
   expect((await shardtool('ls', output, '--where', 'width > 1')).stderr).toContain('--where goes with --samples');
 });
 
-test('ls --samples --json has an object a line, the columns of the labels included', async () => {
+test('ls --samples --json prints one object per line, including label columns', async () => {
   const source = tree({
     'a/1.jpg': jpeg(1),
     'a/2.jpg': jpeg(2),
@@ -134,7 +134,7 @@ test('ls --samples --json has an object a line, the columns of the labels includ
   ]);
 });
 
-test('a listing ends quietly when its reader has seen enough', async () => {
+test('a listing ends silently when its reader closes the pipe', async () => {
   const many = tree(Object.fromEntries(Array.from({ length: 3000 }, (_, i) => [`a/${i}.jpg`, jpeg(i)])));
   const output = newFolder();
   await shardtool('pack', many, output);
@@ -145,14 +145,14 @@ test('a listing ends quietly when its reader has seen enough', async () => {
   expect([stdout.replaceAll(' ', ''), stderr]).toEqual(['2\n000\n00\n', '']);
 });
 
-test.each(formats)('cat gives the image of a sample, or the field that is named, from %s', async (format) => {
+test.each(formats)('cat prints the image of a sample, or the given field, from %s', async (format) => {
   const image = await shardtool('cat', shards[format], 'cat/cat_001');
   expect(image).toMatchObject({ code: 0, stderr: '' });
   expect(image.bytes.equals(readFileSync('examples/photos/cat/cat_001.jpg'))).toBe(true);
   expect(await shardtool('cat', shards[format], 'rocket/rocket_002', 'cls')).toMatchObject({ code: 0, stdout: '5' });
 });
 
-test('cat takes a key of digits alone, and gives a field of 3 MB whole', async () => {
+test('cat accepts a key of digits only, and prints a field of 3 MB completely', async () => {
   const text = 'x'.repeat(3_000_000);
   const output = newFolder();
   await shardtool('pack', tree({ '007.jpg': jpeg(7), '007.txt': text }), output);
@@ -162,7 +162,7 @@ test('cat takes a key of digits alone, and gives a field of 3 MB whole', async (
   );
 });
 
-test('a key, a field and a folder that begin with a dash are named behind "--"', async () => {
+test('a key, a field and a folder that begin with a dash can be given after "--"', async () => {
   const root = tree({ 'in/-x/1.jpg': JPEG, 'in/-x/1.json': '{}' });
   const output = path.join(root, '-out');
   expect(await shardtool('pack', '--quiet', '--', path.join(root, 'in'), output)).toMatchObject({ code: 0 });
@@ -178,13 +178,13 @@ test('a key, a field and a folder that begin with a dash are named behind "--"',
   });
 });
 
-test('cat of a sample without an image asks for a field', async () => {
+test('cat of a sample without an image requires a field', async () => {
   const { code, stderr } = await shardtool('cat', 'test/fixtures/tar/python-pax.tar', 'dogs.v2/dog');
   expect(code).toBe(2);
   expect(stderr).toBe('shardtool: Sample "dogs.v2/dog" has no image; choose one of its fields: json, txt.\n');
 });
 
-test('what opens a dataset to look at it loads nothing that makes loaders', async () => {
+test('@shardtool/reader/open-files opens a dataset without loading the loader', async () => {
   const program = `
     import { openFiles } from '@shardtool/reader/open-files';
     const dataset = await openFiles(process.argv[1]);

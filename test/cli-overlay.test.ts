@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { shardtool } from './cli-here.js';
 import { emptyFolder, packedPhotos } from './datasets.js';
 
-test('an overlay is made, listed, used, verified and dropped', async () => {
+test('an overlay is created, listed, used, verified and removed', async () => {
   const shards = await packedPhotos();
   const notes = emptyFolder();
   const [bad, labels] = [path.join(notes, 'bad.txt'), path.join(notes, 'fixed.csv')];
@@ -70,7 +70,7 @@ function once<T>(make: () => Promise<T>): () => Promise<T> {
   };
 }
 
-test('a part, new labels and two datasets are named, and copied where that is asked for', async () => {
+test('subset, relabel and merge print what they wrote, and merge does not replace a file', async () => {
   const folder = emptyFolder();
   const shards = path.join(folder, 'shards');
   const packed = await shardtool(
@@ -115,7 +115,7 @@ test('a part, new labels and two datasets are named, and copied where that is as
   expect(existsSync(none)).toBe(false);
 });
 
-test('a class that only the labels name is told, with the one that it may be mistyped for', async () => {
+test('a class that only the labels contain is reported, with a suggestion if it looks mistyped', async () => {
   const shards = await packedPhotos();
   const labels = path.join(emptyFolder(), 'labels.csv');
   writeFileSync(labels, 'key,class\ncat/cat_001,mooon\ncat/cat_002,moon\ncat/cat_003,zeppelin\n');
@@ -148,7 +148,7 @@ test.each([
     ['ls', 'SHARDS', '--overlay', 'none'],
     'There is no overlay SHARDS/overlays/none.jsonl. "shardtool overlay ls" lists',
   ],
-])('%j is answered with a sentence', async (words, sentence) => {
+])('the error for %j is a clear message', async (words, sentence) => {
   const shards = await untouched();
   const { code, stdout, stderr } = await shardtool(...words.map((word) => word.replace('SHARDS', shards)));
   expect({ code: code !== 0, stdout }).toEqual({ code: true, stdout: '' });

@@ -10,7 +10,7 @@ import { bin } from './cli-process.js';
 import { emptyFolder } from './datasets.js';
 import { filesIn, jpeg, newFolder, PNG, samplesOf, tree } from './pack-workbench.js';
 
-test('pack says what it packed and where, how long it took, and what to do next', async () => {
+test('pack prints what it packed and where, how long it took, and the next command', async () => {
   const output = newFolder();
   expect(await shardtool('pack', 'examples/photos', output, '--max-shard-bytes', '1MiB')).toMatchObject({
     code: 0,
@@ -22,7 +22,7 @@ test('pack says what it packed and where, how long it took, and what to do next'
   expect(filesIn(output).filter((file) => file.endsWith('.tar'))).toHaveLength(3);
 });
 
-test('names, order, classes, fields and patterns come from flags', async () => {
+test('names, order, classes, fields and patterns are set with flags', async () => {
   const source = tree({
     'dog/1.jpg': jpeg('dog 1'),
     'dog/1.seg.png': PNG,
@@ -73,7 +73,7 @@ test('names, order, classes, fields and patterns come from flags', async () => {
   ]);
 });
 
-test('--files packs what a list names, and --labels takes classes and columns from a table', async () => {
+test('--files packs the listed files, and --labels reads classes and columns from a table', async () => {
   const source = tree({ 'b.jpg': jpeg('b'), 'a.jpg': jpeg('a'), 'c.jpg': jpeg('c') });
   writeFileSync(path.join(source, 'list.txt'), 'c.jpg\na.jpg\n');
   writeFileSync(
@@ -94,7 +94,7 @@ test('--files packs what a list names, and --labels takes classes and columns fr
   ]);
 });
 
-test('--resize, --quality and --image-format make smaller images of another kind', async () => {
+test('--resize, --quality and --image-format make smaller images in another format', async () => {
   const output = newFolder();
   const flags = ['--include', 'cat/**', '--resize', '64', '--quality', '70', '--image-format', 'webp'];
   expect(await shardtool('pack', 'examples/photos', output, ...flags)).toMatchObject({ code: 0 });
@@ -107,7 +107,7 @@ test('--resize, --quality and --image-format make smaller images of another kind
   }
 });
 
-test('a bad file ends the pack, or goes to quarantine up to --max-bad', async () => {
+test('a bad file ends the pack, or is quarantined up to --max-bad', async () => {
   const source = tree({ 'a/1.jpg': jpeg(1), 'a/2.jpg': 'text', 'a/3.jpg': jpeg(3) });
   const stopped = await shardtool('pack', source, newFolder());
   expect(stopped.code).toBe(1);
@@ -131,7 +131,7 @@ test('packing reports a pattern of --exclude that matches nothing because it lac
   expect((await shardtool('pack', source, newFolder(), '--exclude', '**/2.*')).stdout).not.toContain('matches nothing');
 });
 
-test('--dry-run only says what would be made, and --overwrite replaces what an earlier pack made', async () => {
+test('--dry-run only prints what would be done, and --overwrite replaces the result of an earlier pack', async () => {
   const output = newFolder();
   const dry = await shardtool('pack', 'examples/photos', output, '--dry-run', '--max-shard-samples', '25');
   expect(dry.stdout).toContain(`Would pack 60 files (2.6 MB), 60 samples of 6 classes, into 3 shards in ${output}.`);
@@ -142,7 +142,7 @@ test('--dry-run only says what would be made, and --overwrite replaces what an e
   expect(filesIn(output).filter((file) => file.endsWith('.tar'))).toHaveLength(1);
 });
 
-test('a dry run ends with 1 where the pack would stop at a bad file, and with 0 where it leaves such out', async () => {
+test('a dry run exits with 1 if the pack would stop at a bad file, and with 0 if it would skip the file', async () => {
   const source = tree({ 'a/1.jpg': jpeg(1), 'a/2.jpg': 'no image' });
   const codeOf = async (...more: string[]) =>
     (await shardtool('pack', source, newFolder(), '--check', 'header', '--max-bad', '90%', ...more)).code;
@@ -157,7 +157,7 @@ const FILES = 1600;
 test.each([
   ['SIGINT', 130],
   ['SIGTERM', 143],
-] as const)('%s ends a pack with a sentence, and nothing that is left looks whole', async (signal, exitCode) => {
+] as const)('%s ends a pack with a message, and leaves nothing that looks complete', async (signal, exitCode) => {
   const source = tree(Object.fromEntries(Array.from({ length: FILES }, (_, i) => [`a/${i}.jpg`, jpeg(i)])));
   const output = path.join(emptyFolder(), 'shards');
   const child = spawn(process.execPath, [bin, 'pack', source, output, '--max-shard-samples', '8', '--workers', '1']);

@@ -8,7 +8,7 @@ import { STORAGE_FLAGS } from '#cli/options/storage-flags';
 
 type Flags = Parameters<typeof optionsByGroup>[0];
 
-test('docs/cli.md is made of the tables of commands and options', async () => {
+test('docs/cli.md equals the generated page of commands and options', async () => {
   await expect(page()).toMatchFileSnapshot('../docs/cli.md');
 });
 

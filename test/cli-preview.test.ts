@@ -24,7 +24,7 @@ async function meanOf(file: string, left: number, top: number, size: number): Pr
   });
 }
 
-test('preview writes a grid of transformed images, whatever values the transform makes', async () => {
+test('preview writes a grid of transformed images for any values that the transform produces', async () => {
   const crop = [
     { name: 'resize', size: [64, 64] },
     { name: 'randomRotation', degrees: 10 },
@@ -65,7 +65,7 @@ test('preview writes a grid of transformed images, whatever values the transform
   }
 });
 
-test('every image has its class below it, or the classes are printed where the system has no font', async () => {
+test('every image has its class below it, or the classes are printed if the system has no font', async () => {
   const output = path.join(folder, 'classes.png');
   const { stdout } = await shardtool('preview', shards, '--transform', 'eval224', '--grid', '2x1', '--output', output);
   const label = await pixelsOf(output, 6, 6 + 224, 224, 20);
@@ -73,7 +73,7 @@ test('every image has its class below it, or the classes are printed where the s
   expect([Math.min(...label), Math.max(...label) > 150]).toEqual([24, !isPrinted]);
 });
 
-test('preview goes on past bad samples, counts them, and writes what --output says', async () => {
+test('preview skips and counts bad samples, and writes the file of --output', async () => {
   const odd = path.join(emptyFolder(), 'shards');
   await shardtool('pack', 'test/fixtures/odd-images', odd, '--include', 'truncated.png', '--include', '*-444.jpg');
   for (const ending of ['jpg', 'webp']) {
@@ -95,7 +95,7 @@ test('preview goes on past bad samples, counts them, and writes what --output sa
   }
 });
 
-test('masks stand beside their images', async () => {
+test('masks are drawn next to their images', async () => {
   const source = emptyFolder();
   for (const name of ['a', 'b']) {
     const image = { width: 64, height: 64, channels: 3, background: '#ffffff' };
@@ -125,7 +125,7 @@ test('masks stand beside their images', async () => {
   expect([red! < 5, green! > 250, blue! > 0]).toEqual([true, true, true]);
 });
 
-test('what is not right is said in a sentence', async () => {
+test('invalid input is rejected with a clear message', async () => {
   const output = path.join(folder, 'none.png');
   const grid = await shardtool('preview', shards, '--grid', '0x3', '--output', output);
   expect(grid).toMatchObject({
@@ -152,7 +152,7 @@ test('what is not right is said in a sentence', async () => {
   });
 });
 
-test('with aspect buckets preview draws a row of each size', async () => {
+test('with aspect buckets preview draws one row per size', async () => {
   const output = path.join(folder, 'sizes.png');
   const { stdout, code } = await shardtool(
     'preview',
@@ -174,7 +174,7 @@ test('with aspect buckets preview draws a row of each size', async () => {
   expect(height).toBeLessThan(320 + 256 + 192 + 200);
 });
 
-test('preview draws the boxes that lie on images, where the transform took them', async () => {
+test('preview draws boxes where the transform has moved them', async () => {
   const tar = annotatedTar(6);
   const [annotations, transform] = [path.join(folder, 'annotations.json'), path.join(folder, 'flip.json')];
   writeFileSync(annotations, JSON.stringify({ boxes: { field: 'json', path: 'boxes' }, labels: { field: 'box.npy' } }));

@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-test('bench says what storage gave, and a cache is listed and cleared', async () => {
+test('bench reports storage requests, and a cache can be listed and cleared', async () => {
   const cache = path.join(emptyFolder(), 'cache');
   const bench = async () => {
     const args = [
@@ -46,7 +46,7 @@ test('bench says what storage gave, and a cache is listed and cleared', async ()
   expect(await shardtool('cache', 'clear', path.dirname(cache))).toMatchObject({ code: 2 });
 });
 
-test('retries are one line on a terminal, written anew with each, and elsewhere one warning at the first', async () => {
+test('retries are one line on a terminal, updated each time, and elsewhere one warning for the first', async () => {
   const faulty = await faultyServer(path.dirname(shards));
   faulty.fault = ({ before }) => (before < 3 ? { status: 503 } : undefined);
   const { code, stdout } = await terminal(`shardtool ls ${faulty.url}/shards`);
@@ -69,7 +69,7 @@ test('retries are one line on a terminal, written anew with each, and elsewhere 
   await faulty.stop();
 });
 
-test('a host that refuses connections before anything was read is given up within seconds', async () => {
+test('a host that refuses connections from the start is given up within seconds', async () => {
   const down = await faultyServer(path.dirname(shards));
   await down.stop();
   const { code, stderr } = await shardtoolWith({}, 'ls', `${down.url}/shards`);
@@ -81,7 +81,7 @@ test('a host that refuses connections before anything was read is given up withi
   expect(stderr).toContain('the connection was refused. shardtool tries again.');
 });
 
-test('plan says before a run whether it is going to wait for storage', async () => {
+test('plan predicts whether a run will wait for storage', async () => {
   const plan = async (...args: string[]) => await shardtool('plan', shards, '--step-ms', '100', ...args);
   // 60 photos of some 45 KB are one batch of 64: 27 MB/s.
   const slow = JSON.parse(
@@ -100,14 +100,14 @@ test('plan says before a run whether it is going to wait for storage', async () 
   expect((await plan('--cache-size', '1GB')).stderr).toMatch(/need --bandwidth/);
 });
 
-test('what only works on this machine is one sentence with the remedy', async () => {
+test('a command that needs a local folder rejects a URL with a remedy', async () => {
   const { code, stderr } = await shardtool('verify', `${server.url}/shards`, '--fix');
   expect(code).not.toBe(0);
   expect(stderr).toMatch(/Repairing needs a local folder, and http:\S+ is remote: copy it here/);
 });
 
 test.each(['AWS_CONTAINER_CREDENTIALS_FULL_URI', 'AWS_EC2_METADATA_SERVICE_ENDPOINT'])(
-  'an endpoint of credentials (%s) that says nothing ends the command with the remedy',
+  'if a credentials endpoint (%s) does not respond, the command fails with a remedy',
   async (variable) => {
     const silent = net.createServer(() => undefined);
     await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
@@ -125,7 +125,7 @@ test.each(['AWS_CONTAINER_CREDENTIALS_FULL_URI', 'AWS_EC2_METADATA_SERVICE_ENDPO
   },
 );
 
-test('S3 is asked at the endpoint of the flag, and without credentials where it is to be', async () => {
+test('S3 is accessed at the endpoint of the flag, and without credentials if requested', async () => {
   const s3 = await faultyServer(path.dirname(path.dirname(shards)));
   const bucket = path.basename(path.dirname(shards));
   const env = { AWS_ACCESS_KEY_ID: 'key', AWS_SECRET_ACCESS_KEY: 'hidden' };

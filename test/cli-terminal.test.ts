@@ -14,7 +14,7 @@ const COLOUR = new RegExp(`${ESCAPE}\\[[\\d;]*m`);
 /** 0 alone sets back to normal. */
 const withoutNormal = (text: string) => text.replaceAll(`${ESCAPE}[0m`, '');
 
-test('a pack on a terminal draws a bar with files, without colours, and takes it away in the end', async () => {
+test('a pack on a terminal draws a progress bar without colours, and removes it at the end', async () => {
   const output = newFolder();
   const { code, stdout } = await terminal(`shardtool pack ${source} ${output} --max-shard-samples 10 --workers 1`);
   expect(code).toBe(0);
@@ -25,7 +25,7 @@ test('a pack on a terminal draws a bar with files, without colours, and takes it
   expect(withoutNormal(stdout)).not.toMatch(COLOUR);
 });
 
-test('nothing is coloured, and with NO_COLOR least of all', async () => {
+test('output is not coloured, with or without NO_COLOR', async () => {
   for (const env of [{}, { NO_COLOR: '1' }]) {
     const { stdout } = await terminal(
       `shardtool pack ${few} ${newFolder()}; shardtool pack ${few}; shardtool ls nowhere`,
@@ -36,12 +36,12 @@ test('nothing is coloured, and with NO_COLOR least of all', async () => {
   }
 });
 
-test('the stack that --verbose shows is coloured on a terminal, but not with NO_COLOR', async () => {
+test('the stack with --verbose is coloured on a terminal, but not with NO_COLOR', async () => {
   expect((await terminal('shardtool ls nowhere --verbose')).stdout).toMatch(COLOUR);
   expect((await terminal('shardtool ls nowhere --verbose', { NO_COLOR: '1' })).stdout).not.toMatch(COLOUR);
 });
 
-test('Ctrl-C on a terminal ends a pack and brings the cursor back', async () => {
+test('Ctrl-C on a terminal ends a pack and restores the cursor', async () => {
   const output = path.join(emptyFolder(), 'shards');
   const line = `shardtool pack ${source} ${output} --max-shard-samples 5 --workers 1; echo "ended with $?"`;
   const typing = `while [ ! -e ${output}/000009.tar ]; do sleep 0.02; done; printf '\\003'; sleep 0.5`;

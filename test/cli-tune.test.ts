@@ -6,7 +6,7 @@ import { emptyFolder, packedPhotos } from './datasets.js';
 
 const shards = await packedPhotos();
 
-test('tune names the limit, every remedy with its gain, and the options; it leaves nothing behind', async () => {
+test('tune prints the bottleneck, every remedy with its gain, and the options; it leaves no files', async () => {
   const temporary = emptyFolder();
   // The sample has no classes, and its images are in a field of another name.
   const chosen = ['--where', 'cls in (0, 1)', '--image', 'jpg', '--streams', '4'];

@@ -9,7 +9,7 @@ import { archive, entry, pax, record } from './tar-craft.js';
 
 const photos = filesIn('examples/photos').filter((file) => file.endsWith('.jpg'));
 
-test.each(['tar', 'msgpack', 'lmdb'] as const)('unpack gives back every packed file, from %s', async (format) => {
+test.each(['tar', 'msgpack', 'lmdb'] as const)('unpack restores every packed file, from %s', async (format) => {
   const shards = await packedPhotos({ format });
   const folder = newFolder();
   expect(await shardtool('unpack', shards, folder)).toMatchObject({
@@ -24,7 +24,7 @@ test.each(['tar', 'msgpack', 'lmdb'] as const)('unpack gives back every packed f
   expect(cls.join('')).toBe([0, 1, 2, 3, 4, 5].map((number) => String(number).repeat(10)).join(''));
 });
 
-test('a dataset goes to standard output as one tar, which GNU tar reads and convert takes', async () => {
+test('a dataset is written to standard output as one tar, which GNU tar and convert can read', async () => {
   const shards = await packedPhotos({ format: 'msgpack' });
   const [folder, again] = [emptyFolder(), newFolder()];
   const piped = await bash(
@@ -50,7 +50,7 @@ test('unpacked files pack again to the same shards', async () => {
   }
 });
 
-test('a file that is there already stays, and says so', async () => {
+test('an existing file is kept, and the error names it', async () => {
   const shards = await packedPhotos();
   const folder = tree({ 'cat/cat_003.jpg': 'mine' });
   const { code, stderr } = await shardtool('unpack', shards, folder);
@@ -61,7 +61,7 @@ test('a file that is there already stays, and says so', async () => {
   expect(readFileSync(path.join(folder, 'cat/cat_003.jpg'), 'latin1')).toBe('mine');
 });
 
-test('a link in the folder is not followed out of it', async () => {
+test('unpack does not follow a link to outside the folder', async () => {
   const shards = await packedPhotos();
   const [folder, outside] = [emptyFolder(), emptyFolder()];
   symlinkSync(outside, path.join(folder, 'cat'));
@@ -83,7 +83,7 @@ test.each([
   ['../escaped.jpg', 'leads out of its folder', entry({ name: '../escaped.jpg' }, 'x')],
   ['an absolute path', 'is absolute', entry({ name: '/tmp/escaped.jpg' }, 'x')],
   ['.. in a pax record', 'leads out', Buffer.concat([pax(record('path', '../escaped.jpg')), entry({}, 'x')])],
-])('%s in a tar is refused with its place, and nothing is written outside', async (_, reason, bad) => {
+])('%s in a tar is rejected with its offset, and nothing is written outside the folder', async (_, reason, bad) => {
   const folder = emptyFolder();
   const tar = path.join(folder, 'crafted.tar');
   const good = entry({ name: 'good.jpg' }, jpeg(1));
@@ -96,7 +96,7 @@ test.each([
   expect(filesIn(folder)).toEqual(['crafted.tar']);
 });
 
-test('a symbolic link in a tar is left out, and nothing is written outside', async () => {
+test('a symbolic link in a tar is skipped, and nothing is written outside the folder', async () => {
   const folder = emptyFolder();
   const tar = path.join(folder, 'linked.tar');
   writeFileSync(
@@ -107,7 +107,7 @@ test('a symbolic link in a tar is left out, and nothing is written outside', asy
   expect(filesIn(folder)).toEqual(['linked.tar', 'output/good.jpg']);
 });
 
-test('a key or a field that leads outside is refused, whatever it is stored in', async () => {
+test('a key or field that leads out of the folder is rejected, in every layout', async () => {
   const shards = await packedPhotos({ format: 'msgpack', include: ['cat/cat_000.jpg'] });
   const evil = [
     ['../escaped', 'jpg'],
@@ -132,7 +132,7 @@ function msgpackSample(key: string, field: string): Buffer {
   return Buffer.concat([Buffer.from([0x82]), text('__key__'), text(key), text(field), Buffer.from([0xc4, 1, 0x78])]);
 }
 
-test('a file has its own name back, and the shards may lie in the folder that they are packed from', async () => {
+test('a file gets its original name back, and the shards may be in the packed folder', async () => {
   const source = tree({ 'cat/IMG 0.JPG': jpeg(1), 'cat/a.b.jpg': jpeg(2), 'cat/a.b.JSON': '{}' });
   const [shards, folder] = [path.join(source, 'shards'), newFolder()];
   for (const said of ['Packed 3 files', 'already has all of']) {
@@ -142,7 +142,7 @@ test('a file has its own name back, and the shards may lie in the folder that th
   expect(filesIn(folder)).toEqual(['cat/IMG 0.JPG', 'cat/IMG 0.cls', 'cat/a.b.cls', 'cat/a.b.jpg', 'cat/a.b.json']);
 });
 
-test('an image whose name did not fit its content has its own name back, and one that was encoded again is called by its kind', async () => {
+test('an image with the wrong extension gets its original name back, and one that was encoded again gets the extension of its format', async () => {
   const source = tree({ 'cat/1.png': jpeg(1), 'cat/1.json': '{}', 'cat/2.jpg': PNG });
   const files = ['cat/1.cls', 'cat/1.json', 'cat/1.png', 'cat/2.cls', 'cat/2.jpg'];
   for (const format of ['tar', 'lmdb']) {
@@ -159,7 +159,7 @@ test('an image whose name did not fit its content has its own name back, and one
   expect(filesIn(folder)).toEqual(['cat/1.cls', 'cat/1.json', 'cat/1.webp', 'cat/2.cls', 'cat/2.webp']);
 });
 
-test('a key of more folders than a path can have is one sentence, and nothing is made', async () => {
+test('the error for a key with too many folders is one sentence, and no file is created', async () => {
   const deep = `${'a/'.repeat(10_000)}x.txt`;
   const shard = path.join(emptyFolder(), 'deep.tar');
   writeFileSync(shard, archive(pax(record('path', deep)), entry({ name: 'short.txt' }, 'x')));

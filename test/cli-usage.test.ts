@@ -23,7 +23,7 @@ test('help lists every command, and each command shows its flags and examples', 
   }
 });
 
-test('the help of pack says what the writer does by default', async () => {
+test('the help of pack states the default values of the writer', async () => {
   const { stdout } = await shardtool('pack', '--help');
   const shown = (flag: string) => new RegExp(`--${flag} [^]*?\\[default: ([^\\]]*)\\]`).exec(stdout)![1];
   expect(shown('format')).toBe(PACK_DEFAULTS.format);
@@ -41,11 +41,11 @@ test('"help pack" shows the help of pack', async () => {
   expect({ code, stdout }).toEqual({ code: 0, stdout: (await shardtool('pack', '--help')).stdout });
 });
 
-test('-q is --quiet, wherever it stands', async () => {
+test('-q is short for --quiet, at any position', async () => {
   expect(await shardtool('verify', '-q', shards)).toMatchObject({ code: 0, stdout: '', stderr: '' });
 });
 
-test('--version is that of the package, and -V, too', async () => {
+test('--version and -V print the version of the package', async () => {
   expect((await program('-V')).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
   expect((await program('--version')).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
 });
@@ -95,12 +95,12 @@ test.each([
   [['pack', emptyFolder(), 'x'], 'contains no file that can be packed'],
   [['ls', shards, '--overlay', 'none'], 'There is no overlay'],
   [['unpack', shards, 'x', '--fields', 'png'], 'No sample has a field "png"; the fields are cls, jpg.'],
-])('%j is not right, and one line says why: exit code 2', async (args, sentence) => {
+])('the usage error for %j is one line, and the exit code is 2', async (args, sentence) => {
   expectOneLine(await shardtool(...args), 2, sentence);
 });
 
 test.each([[['pack', 'examples/photos', shards], 'already contains a dataset']])(
-  '%j cannot be done, and one line says why: exit code 1',
+  'the failure of %j is one line, and the exit code is 1',
   async (args, sentence) => {
     expectOneLine(await shardtool(...args), 1, sentence);
   },
@@ -110,7 +110,7 @@ test.each([
   [['help', 'ls'], 0],
   [['pack', 'examples/photos', shards], 1],
   [['ls', 'nowhere'], 2],
-] as const)('the process of %j ends with the code, and prints what the command does', async (args, exitCode) => {
+] as const)('the process of %j exits with the code and prints the output of the command', async (args, exitCode) => {
   const { code, stdout, stderr } = await shardtool(...args);
   expect(code).toBe(exitCode);
   expect(await program(...args)).toMatchObject({ code, stdout, stderr, signal: null });
@@ -123,7 +123,7 @@ function expectOneLine({ code, stdout, stderr }: Outcome, exitCode: number, sent
 }
 
 test.each(['10.24.1', '18.20.8', '20.18.3', '20.19.0', '24.0.0'])(
-  'on Node %s the command starts, or says in one line that this Node is too old, before it loads anything',
+  'on Node %s the command starts, or reports in one line that this Node is too old, before it loads anything',
   async (version) => {
     // The program as it is installed, with nothing of what it loads.
     const folder = emptyFolder();
@@ -146,7 +146,7 @@ test.each(['10.24.1', '18.20.8', '20.18.3', '20.19.0', '24.0.0'])(
   },
 );
 
-test('the stack of an error is shown with --verbose alone', async () => {
+test('the stack of an error is shown only with --verbose', async () => {
   const { code, stderr } = await shardtool('ls', 'nowhere', '--verbose');
   expect(code).toBe(2);
   expect(stderr).toMatch(/^shardtool: nowhere cannot be opened[\s\S]*\n +at [\s\S]*ENOENT/);
@@ -164,7 +164,7 @@ const ASKED = [
 const bashScript = path.join(emptyFolder(), 'script');
 writeFileSync(bashScript, (await program('completion', 'bash')).stdout);
 
-test.each(ASKED)('bash completes $words by the printed script, behind npx too', async ({ words, completed }) => {
+test.each(ASKED)('bash completes $words with the printed script, also after npx', async ({ words, completed }) => {
   const complete = async (typed: readonly string[], by: string) => {
     const line = `source ${bashScript}; COMP_WORDS=(${typed.join(' ')}); COMP_CWORD=${typed.length - 1}
       ${by}; printf '%s\\n' "\${COMPREPLY[@]}"`;
@@ -178,7 +178,7 @@ test.each(ASKED)('bash completes $words by the printed script, behind npx too', 
 const zsh = spawnSync('zsh', ['-c', 'true']).status === 0;
 
 test.skipIf(!zsh).each(ASKED)(
-  'zsh completes $words by the printed script, behind npx too',
+  'zsh completes $words with the printed script, also after npx',
   async ({ words, completed }) => {
     const complete = async (typed: readonly string[], by: string) => {
       // What zsh would offer is printed.
@@ -202,7 +202,7 @@ const fishScript = path.join(emptyFolder(), 'script.fish');
 writeFileSync(fishScript, (await program('completion', 'fish')).stdout);
 
 test.skipIf(!fish).each(ASKED)(
-  'fish completes $words by the printed script, after npx too, with what a word means',
+  'fish completes $words with the printed script, also after npx, with descriptions',
   async ({ words, completed }) => {
     for (const line of [
       ['shardtool', ...words],
@@ -215,7 +215,7 @@ test.skipIf(!fish).each(ASKED)(
   },
 );
 
-test('thousands of lines that nobody reads yet make no warning of Node', async () => {
+test('thousands of lines that are not read yet cause no warning of Node', async () => {
   const program = `import { print } from '#cli/terminal/outcome';
     for (let i = 0; i < 20000; i++) void print('a line of some length, number ' + i);`;
   const { code, stdout, stderr } = await bash(
@@ -224,7 +224,7 @@ test('thousands of lines that nobody reads yet make no warning of Node', async (
   expect([code, stdout.trim(), stderr]).toEqual([0, 'a line of some length, number 19999', '']);
 });
 
-test('a command line that is not right makes no folder', async () => {
+test('an invalid command line creates no folder', async () => {
   const output = path.join(emptyFolder(), 'shards');
   expect((await shardtool('pack', 'examples/photos', output, '--workers', 'x')).code).toBe(2);
   expect(existsSync(output)).toBe(false);

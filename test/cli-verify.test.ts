@@ -18,7 +18,7 @@ async function damage(shard: string, row: number): Promise<string> {
   return index.key[row]!;
 }
 
-test('verify prints a line for each damaged sample, in the order of the shards, and ends with 1', async () => {
+test('verify prints a line for each damaged sample, in the order of the shards, and exits with 1', async () => {
   const shards = await packedPhotos();
   const keys = [
     await damage(path.join(shards, '000001.tar'), 3),
@@ -71,7 +71,7 @@ test('verify prints the first 20 damaged samples and counts the others; --verbos
   expect(repaired[20]).toBe('... and 5 more; --verbose prints all, --json as JSON');
 });
 
-test('verify of a sound dataset ends with 0, and prints nothing where it is to be quiet', async () => {
+test('verify of a sound dataset exits with 0, and prints nothing with --quiet', async () => {
   const shards = await packedPhotos();
   expect(await shardtool('verify', shards)).toMatchObject({
     code: 0,
@@ -84,7 +84,7 @@ test('verify of a sound dataset ends with 0, and prints nothing where it is to b
   });
 });
 
-test('verify --check decode also lists the images that were packed although they end too early', async () => {
+test('verify --check decode also lists packed images that end too early', async () => {
   const shards = newFolder();
   const kept = ['truncated.png', 'truncated-half.jpg', 'no-end-marker.jpg', 'flipped-bits.jpg', 'progressive.jpg'];
   const include = kept.flatMap((name) => ['--include', name]);
@@ -103,7 +103,7 @@ test('verify --check decode also lists the images that were packed although they
   expect(lines.at(-1)).toMatch(/: 3 damaged samples; 1 image decoded with warnings$/);
 });
 
-test('verify of a foreign tar without an index says that there is nothing to compare its bytes with', async () => {
+test('verify of a foreign tar without an index reports that there is nothing to compare its bytes with', async () => {
   const { code, stdout } = await shardtool('verify', 'test/fixtures/tar/webdataset-0.tar');
   expect(code).toBe(0);
   expect(stdout).toMatch(
@@ -111,7 +111,7 @@ test('verify of a foreign tar without an index says that there is nothing to com
   );
 });
 
-test('verify --check decode names the samples without an image of a dataset of images, which loaders do not take', async () => {
+test('verify --check decode lists the samples without an image in a dataset of images, which loaders reject', async () => {
   const photo = readFileSync('test/fixtures/odd-images/progressive.jpg');
   const files = tree({ 'words.tar': archive(entry({ name: 'a.txt' }, 'a'), entry({ name: 'b.txt' }, 'b')) });
   writeFileSync(

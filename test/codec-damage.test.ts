@@ -27,7 +27,7 @@ interface Outcome {
   readonly spoiled: readonly number[];
 }
 
-test(`${images} JPEGs damaged at random end in pixels or an error of ours: no crash, no hang, no stray write`, async () => {
+test(`${images} randomly damaged JPEGs give pixels or a ShardtoolError: no crash, no hang, no stray write`, async () => {
   const folder = mkdtempSync(join(tmpdir(), 'shardtool-codec-damage-'));
   try {
     const share = images / CHILDREN;

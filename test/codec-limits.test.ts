@@ -7,7 +7,7 @@ const workbench = await Workbench.open();
 const checker = await createChecker({ maxPixels: MAX_PIXELS });
 afterAll(() => checker.close());
 
-test('an image that claims too many pixels is refused before memory is taken for it', async () => {
+test('an image that claims too many pixels is rejected before memory is allocated for it', async () => {
   const bytes = fixture('odd-images/claims-65500x65500.jpg');
   const before = process.memoryUsage().rss;
   await expect(workbench.decode(bytes)).rejects.toThrow(/65500x65500.*limit/);
@@ -15,7 +15,7 @@ test('an image that claims too many pixels is refused before memory is taken for
   expect(process.memoryUsage().rss - before).toBeLessThan(50e6);
 });
 
-test('the limit of pixels is the one that was given', async () => {
+test('the given pixel limit applies', async () => {
   const strict = await createChecker({ maxPixels: 131 * 97 - 1 });
   const exact = await createChecker({ maxPixels: 131 * 97 });
   for (const name of ['codec/420.jpg', 'codec/rgb.png']) {
@@ -27,14 +27,14 @@ test('the limit of pixels is the one that was given', async () => {
   exact.close();
 });
 
-test('a file with more scans than any real one is a decompression bomb', async () => {
+test('a file with more scans than any real one is rejected as a decompression bomb', async () => {
   const bomb = withRepeatedScan(fixture('codec/progressive-420.jpg'), 501);
   const crop = { x: 0, y: 0, width: 8, height: 8 };
   await expect(workbench.decode(bomb, crop)).rejects.toThrow(/scans/);
   await expect((async () => checker.check(bomb))()).rejects.toThrow(/scans/);
 });
 
-test('after any error the next image is decoded as if nothing had been', async () => {
+test('after any error the next image is decoded normally', async () => {
   const good = fixture('codec/420.jpg');
   const { pixels } = await workbench.decode(good);
   const bad = [
@@ -56,7 +56,7 @@ test('after any error the next image is decoded as if nothing had been', async (
   }
 });
 
-test('a codec can be asked for by name, and says why it is the one', async () => {
+test('a codec can be requested by name, and reports why it was chosen', async () => {
   for (const name of ['turbojpeg', 'sharp'] as const) {
     const { choice, jpeg } = await openCodecs({ maxPixels: MAX_PIXELS, codec: name });
     expect(choice.name).toBe(name);
@@ -82,7 +82,7 @@ test('if there is no TurboJPEG library for the platform, sharp decodes and the r
   }
 });
 
-test('an unknown name in SHARDTOOL_CODEC is an error that lists the known ones', async () => {
+test('an unknown name in SHARDTOOL_CODEC throws an error that lists the known ones', async () => {
   const forced = process.env.SHARDTOOL_CODEC;
   process.env.SHARDTOOL_CODEC = 'fastest';
   await expect(chooseCodec()).rejects.toThrow('SHARDTOOL_CODEC is "fastest". Set it to one of turbojpeg, sharp.');

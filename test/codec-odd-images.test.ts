@@ -66,7 +66,7 @@ test.each(Object.entries(EXPECTED))('%s is checked and read as EXPECTED.md says'
   else await expectPixels(name, bytes);
 });
 
-test('the codecs differ in the warnings of one file, and in nothing else', () => {
+test('the codecs differ only in the warnings of one file', () => {
   // libvips does not notice stray bytes before the end marker.
   expect(warningsOf('flipped-bits.jpg')).toBe(choice.name === 'turbojpeg' ? 1 : 0);
 });
@@ -75,7 +75,7 @@ test.each([
   { what: 'gray', colour: 0, channels: 1 },
   { what: 'of colours', colour: 2, channels: 3 },
 ])(
-  'of a PNG of 16 bits that is $what the upper byte of each value is taken, and none is clipped',
+  'for a 16-bit PNG that is $what, the upper byte of each value is used, and no value is clipped',
   async ({ colour, channels }) => {
     const values = [0, 127, 255, 256, 511, 512, 32_767, 40_000, 65_279, 65_280, 65_535];
     const { pixels } = await workbench.decode(png16(values, colour, channels));

@@ -23,7 +23,7 @@ const ofPillow = Object.entries(
 const workbench = await Workbench.open();
 const { other } = workbench.codecs;
 
-test.each(Object.entries(expected.images))('%s has the pixels that Pillow decodes', async (name, pillow) => {
+test.each(Object.entries(expected.images))('%s has the same pixels as with Pillow', async (name, pillow) => {
   const bytes = fixture(`codec/${name}`);
   const picture = await workbench.decode(bytes);
   expect(picture).toMatchObject({ width: pillow.width, height: pillow.height, warnings: 0 });
@@ -33,7 +33,7 @@ test.each(Object.entries(expected.images))('%s has the pixels that Pillow decode
   expect(sha256(picture.pixels)).toBe(pillow.sha256);
 });
 
-test.each(ofPillow)('%s has the pixels of Pillow, stored and upright', async (name, { stored, upright }) => {
+test.each(ofPillow)('%s has the same pixels as with Pillow, stored and upright', async (name, { stored, upright }) => {
   const bytes = fixture(`pillow/${name}`);
   const picture = await workbench.decode(bytes);
   const { orientation } = probeImage(bytes);
@@ -49,13 +49,13 @@ test.each(ofPillow)('%s has the pixels of Pillow, stored and upright', async (na
   if (!name.endsWith('.tif')) expect(asStored).toEqual(stored);
 });
 
-test('an AVIF is decoded to what it was made of, but for the rounding of its colours', async () => {
+test('an AVIF is decoded to its original pixels, except for the rounding of its colours', async () => {
   const [avif, png] = await Promise.all(['rgb.avif', 'rgb.png'].map(async (name) => fixture(`codec/${name}`)));
   const { pixels } = await workbench.decode(avif!);
   expect(difference(pixels, (await workbench.decode(png!)).pixels).largest).toBeLessThanOrEqual(4);
 });
 
-test('a JPEG of 12 bits a channel is refused, and the next image is decoded', async () => {
+test('a JPEG with 12 bits per channel is rejected, and the next image is decoded', async () => {
   await expect(workbench.decode(fixture('codec/twelve-bit.jpg'))).rejects.toMatchObject({ name: 'SampleDecodeError' });
   expect((await workbench.decode(fixture('codec/420.jpg'))).width).toBe(131);
 });

@@ -7,7 +7,7 @@ const workbench = await Workbench.open();
 const singleScan = ['420', '444', '410', 'gray', 'cmyk', 'ycck', 'restart-rows', 'restart-blocks', 'arithmetic'];
 const layered = ['progressive-420', 'progressive-444', 'arithmetic-progressive-422', 'scan-per-component'];
 
-test.each(singleScan)('%s, cut anywhere, gives just those rows that were stored', async (name) => {
+test.each(singleScan)('%s, truncated anywhere, gives exactly the rows that are stored', async (name) => {
   const bytes = fixture(`codec/${name}.jpg`);
   const whole = await workbench.decode(bytes);
   for (const part of [0.5, 0.7, 0.9]) {
@@ -29,7 +29,7 @@ test.each(singleScan)('%s, cut anywhere, gives just those rows that were stored'
 
 // An arithmetic coder leaves out what its decoder fills in, so there only an end marker tells that nothing is missing.
 test.each([...singleScan, ...layered].filter((name) => !name.startsWith('arithmetic')))(
-  '%s without its end marker loses nothing, and is a warning',
+  '%s without its end marker loses nothing, and counts as a warning',
   async (name) => {
     const bytes = fixture(`codec/${name}.jpg`);
     const whole = await workbench.decode(bytes);
@@ -39,7 +39,7 @@ test.each([...singleScan, ...layered].filter((name) => !name.startsWith('arithme
   },
 );
 
-test.each(layered)('%s, cut within a scan, has no whole pixel', async (name) => {
+test.each(layered)('%s, truncated within a scan, has no complete pixel', async (name) => {
   const bytes = fixture(`codec/${name}.jpg`);
   const whole = await workbench.decode(bytes);
   for (const part of [0.4, 0.7, 0.9]) {
@@ -48,7 +48,7 @@ test.each(layered)('%s, cut within a scan, has no whole pixel', async (name) => 
   }
 });
 
-test('an early warning does not hide that the data end', async () => {
+test('an earlier warning does not hide a premature end', async () => {
   const bytes = fixture('odd-images/flipped-bits.jpg');
   expect((await workbench.decode(bytes)).height).toBe(240);
   await expect(workbench.decode(bytes.subarray(0, Math.floor(bytes.length * 0.7)))).rejects.toThrow(/end/i);

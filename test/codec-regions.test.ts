@@ -11,7 +11,7 @@ const images = readdirSync(new URL('./fixtures/codec/', import.meta.url)).filter
   (name) => name.endsWith('.jpg') && name !== 'twelve-bit.jpg',
 );
 
-test.each(images)('any region of %s has the pixels of a full decode, at each reduction', async (name) => {
+test.each(images)('any region of %s has the pixels of a full decode, at every reduction', async (name) => {
   const bytes = fixture(`codec/${name}`);
   const random = dice(name.length);
   const reductions: readonly Reduction[] = workbench.isReducible(bytes) ? [1, 2, 4, 8] : [1];
@@ -27,7 +27,7 @@ test.each(images)('any region of %s has the pixels of a full decode, at each red
   }
 });
 
-test('every single pixel of a small image has the value that it has in a full decode', async () => {
+test('every single pixel of a small image has the same value as in a full decode', async () => {
   const bytes = fixture('codec/17x33.jpg');
   const whole = await workbench.decode(bytes);
   for (let y = 0; y < 33; y += regions ? 1 : 7) {

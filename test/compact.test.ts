@@ -71,7 +71,7 @@ async function daily(output: string, more: object = {}): Promise<string> {
 describe.each(['a folder', 'a bucket'])('in %s', (kind) => {
   const place = () => (kind === 'a folder' ? newFolder() : 's3://compact/shards');
 
-  test('small daily shards are joined: the samples, their order, overlays and tombstones stay', async () => {
+  test('small daily shards are joined, and the samples, their order, overlays and tombstones are kept', async () => {
     const output = place();
     const images = await daily(output, { index: ['wids', 'crops'], name: 'day' });
     await eraseSamples(output, { keys: ['cat/8'] });
@@ -176,7 +176,7 @@ test('if another process changes a bucket during a compaction, the compaction ch
   expect(await sizesOf(output)).toEqual([6, 1, 1, 1, 1, 1]);
 });
 
-test('measures of inspect stay', async () => {
+test('the columns of inspect are kept', async () => {
   const output = newFolder();
   await daily(output);
   await shardtool('inspect', output);
@@ -212,7 +212,7 @@ test('after a compaction, an append still reports files that changed before it',
   expect(changed).toContain('cat/2.jpg');
 });
 
-test('a format that only convert writes is refused, and columns of the index are kept', async () => {
+test('a format that only convert writes is rejected, and columns of the index are kept', async () => {
   const output = newFolder();
   const images = await daily(output);
   const mds = newFolder();
@@ -227,7 +227,7 @@ test('a format that only convert writes is refused, and columns of the index are
   rmSync(images, { recursive: true });
 });
 
-test('the command says what it joined', async () => {
+test('the command reports what it joined', async () => {
   const output = newFolder();
   await daily(output);
   expect((await shardtool('compact', output, '--dry-run')).stdout).toMatch(

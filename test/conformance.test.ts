@@ -23,13 +23,13 @@ function reader(...args: string[]) {
 
 const between = (random: () => number, low: number, high: number) => low + Math.floor(random() * (high - low + 1));
 
-test('the conformance suite has these datasets', () => {
+test('the conformance suite contains these datasets', () => {
   const folders = readdirSync('conformance', { withFileTypes: true }).filter((entry) => entry.isDirectory());
   expect(folders.map(({ name }) => name).sort()).toEqual(SUITE);
 });
 
 test.each(SUITE)(
-  'the dataset %s of the conformance suite has the samples, orders and states that it had',
+  'the dataset %s of the conformance suite has the expected samples, orders and states',
   async (name) => {
     await using dataset = await openDataset(`conformance/${name}/dataset`);
     const expected = JSON.parse(readFileSync(`conformance/${name}/expected.json`, 'utf8'));
@@ -43,11 +43,11 @@ test.each(SUITE)(
   },
 );
 
-test.skipIf(python === null)('the reader in Python finds in the conformance suite what is expected', () => {
+test.skipIf(python === null)('the Python reader finds the expected content in the conformance suite', () => {
   expect(reader('conformance')).toMatchObject({ status: 0, stderr: '' });
 });
 
-test.skipIf(python === null)('the reader in Python agrees with shardtool on random datasets', async () => {
+test.skipIf(python === null)('the Python reader agrees with shardtool on random datasets', async () => {
   const random = randomOf('conformance');
   for (let round = 0; round < 3 * TIMES; round++) {
     const folder = path.join(emptyFolder(), 'random');
@@ -70,7 +70,7 @@ test.skipIf(python === null)('the reader in Python agrees with shardtool on rand
 });
 
 test.skipIf(python === null)(
-  'the reader in Python agrees with shardtool on samples without an image, with lists of files and with gaps, also after erase',
+  'the Python reader agrees with shardtool on samples without images, on lists of files and on gaps, also after erase',
   async () => {
     const random = randomOf('conformance, other kinds');
     for (let round = 0; round < 3 * TIMES; round++) {
@@ -113,7 +113,7 @@ test.skipIf(python === null)(
   },
 );
 
-test.skipIf(python === null)('the reader in Python reports a changed byte, wherever it is', () => {
+test.skipIf(python === null)('the Python reader reports a changed byte at any position', () => {
   const random = randomOf('conformance, damaged');
   for (let round = 0; round < 12 * TIMES; round++) {
     const folder = path.join(emptyFolder(), 'damaged');

@@ -45,7 +45,7 @@ test.each([
   ['a tar', () => tar],
   ['a .tar.gz', () => gzip],
   ['a stream', () => createReadStream(tar)],
-])('the classes of %s are those of the unpacked folder, and so are keys and fields', async (_, input) => {
+])('the classes, keys and fields of %s equal those of the unpacked folder', async (_, input) => {
   const output = newFolder();
   expect(await convert(input(), output, { workers: 1 })).toMatchObject({ samples: 4, leftOut: 0 });
   expect(await contentsOf(output)).toEqual(await packed());
@@ -53,7 +53,7 @@ test.each([
 });
 
 test.each(['lmdb', 'msgpack'] as const)(
-  'the same holds for a stream to %s, cut into several shards',
+  'a stream to %s, split into several shards, gives the same classes, keys and fields',
   async (format) => {
     const output = newFolder();
     await convert(createReadStream(gzip), output, { workers: 1, format, maxShardSamples: 2 });
@@ -86,7 +86,7 @@ test.each([
   );
 });
 
-test('with endings the files of one tar are named as packing names them', async () => {
+test('with the option fields, the files of one tar are named as by pack', async () => {
   const photos = tree({ 'cat/IMG.1.jpg': jpeg(1), 'cat/IMG.2.jpg': jpeg(2), 'cat/IMG.2_mask.png': jpeg(3) });
   const archive = path.join(emptyFolder(), 'photos.tar');
   execFileSync('tar', ['-cf', archive, '--sort=name', '-C', photos, './cat']);
@@ -105,7 +105,7 @@ test('with endings the files of one tar are named as packing names them', async 
   );
 });
 
-test('on the command line the same, and a dataset that has classes is not labelled anew by the way', async () => {
+test('the command line accepts labels, and does not relabel a dataset that already has classes', async () => {
   const output = newFolder();
   const { stdout, stderr } = await shardtool('convert', tar, output, '--labels', labels, '--where', 'score > 1');
   expect(stderr).toBe('');
@@ -117,25 +117,22 @@ test('on the command line the same, and a dataset that has classes is not labell
   expect(existsSync(again)).toBe(false);
 });
 
-test.each(['plain.tar', 'plain.tar.gz'])(
-  'files that belong to no image are skipped in %s as packing skips them',
-  async (name) => {
-    const files = tree({
-      'README.md': 'about all',
-      'cat/1.jpg': jpeg('cat 1'),
-      'cat/1.txt': 'a caption',
-      'cat/notes.txt': 'about cats',
-      'dog/1.jpg': jpeg('dog 1'),
-      'papers/a.md': 'no class',
-    });
-    const archive = path.join(emptyFolder(), name);
-    execFileSync('tar', ['-caf', archive, '--sort=name', '-C', files, '.']);
-    const [output, fromFolder] = [newFolder(), newFolder()];
-    const report = await convert(archive, output, { workers: 1 });
-    expect(report).toMatchObject({ samples: 2, skippedEntries: 3, leftOut: 0 });
-    await pack(files, fromFolder, { workers: 1 });
-    const { classes, samples } = await contentsOf(output);
-    expect({ classes, samples }).toEqual(await contentsOf(fromFolder));
-    expect((await verify(output, { workers: 1 })).faults).toBe(0);
-  },
-);
+test.each(['plain.tar', 'plain.tar.gz'])('files that belong to no image are skipped in %s as by pack', async (name) => {
+  const files = tree({
+    'README.md': 'about all',
+    'cat/1.jpg': jpeg('cat 1'),
+    'cat/1.txt': 'a caption',
+    'cat/notes.txt': 'about cats',
+    'dog/1.jpg': jpeg('dog 1'),
+    'papers/a.md': 'no class',
+  });
+  const archive = path.join(emptyFolder(), name);
+  execFileSync('tar', ['-caf', archive, '--sort=name', '-C', files, '.']);
+  const [output, fromFolder] = [newFolder(), newFolder()];
+  const report = await convert(archive, output, { workers: 1 });
+  expect(report).toMatchObject({ samples: 2, skippedEntries: 3, leftOut: 0 });
+  await pack(files, fromFolder, { workers: 1 });
+  const { classes, samples } = await contentsOf(output);
+  expect({ classes, samples }).toEqual(await contentsOf(fromFolder));
+  expect((await verify(output, { workers: 1 })).faults).toBe(0);
+});

@@ -38,7 +38,7 @@ test.each([
   ['msgpack', true],
   ['parquet', false],
 ] as const)(
-  'words in the field cls become the classes of %s shards (index made before: %s)',
+  'words in the field cls become the classes of %s shards (existing index: %s)',
   async (format, isIndexed) => {
     const place = isIndexed ? emptyFolder() : folder;
     if (isIndexed) {
@@ -53,7 +53,7 @@ test.each([
   },
 );
 
-test('the same holds for a stream, another field, samples in new shards, and a list of classes', async () => {
+test('words become classes also from a stream, from another field, in resharded samples, and with a list of classes', async () => {
   const classes = ['emu', 'dog', 'cat', 'Münster', 'yak'];
   const tar = tarOf(path.join(emptyFolder(), 'a.tar'), ['dog', 'emu'], 'txt');
   const [streamed, resharded] = [newFolder(), newFolder()];
@@ -65,7 +65,7 @@ test('the same holds for a stream, another field, samples in new shards, and a l
   expect(await labelsOf(resharded)).toEqual(['Münster', 'cat', 'dog', 'dog', 'emu', null, null]);
 });
 
-test('without the option the command says that samples have no class, and how they get one', async () => {
+test('without the option the command reports that samples have no class, and how to set it', async () => {
   const { code, stdout } = await shardtool('convert', folder, newFolder(), '--workers', '1');
   expect([code, stdout]).toEqual([
     0,
@@ -75,7 +75,7 @@ test('without the option the command says that samples have no class, and how th
   ]);
 });
 
-test('a text that is not a class name is named with its shard and key, and so is a class that the list lacks', async () => {
+test('the error for an invalid class name, or one that is not in the list, names shard and key', async () => {
   const long = tarOf(path.join(emptyFolder(), 'a.tar'), ['dog', 'x'.repeat(2000)]);
   const bytes = tarOf(path.join(emptyFolder(), 'a.tar'), ['dog', Uint8Array.of(0xff, 0xfe)]);
   for (const file of [long, bytes])

@@ -23,7 +23,7 @@ async function killedConvert(output: string, isTime: () => boolean): Promise<boo
   return killed;
 }
 
-test('a conversion that is killed goes on where it was, to the bytes of one that was left alone', {
+test('a killed conversion resumes, and the result is byte-for-byte identical to an uninterrupted one', {
   timeout: 120_000,
 }, async () => {
   const alone = newFolder();

@@ -55,14 +55,14 @@ beforeAll(async () => {
   await convert(dataset.lmdb, dataset.msgpack, { format: 'msgpack' });
 });
 
-test('tar to LMDB to msgpack to tar gives the same bytes', async () => {
+test('converting tar to LMDB to msgpack to tar gives the same bytes', async () => {
   const back = newFolder();
   const report = await convert(dataset.msgpack, back);
   expect(report).toMatchObject({ samples: 60, shards: 5, skippedEntries: 0, partialFields: [] });
   expect(datasetDigestsOf(back)).toEqual(datasetDigestsOf(dataset.tar));
 });
 
-test('every layout has the same shards with the same samples, columns and checksums, in the same order', async () => {
+test('in every layout the same shards have the same samples, columns and checksums, in the same order', async () => {
   const wanted = await briefly(dataset.tar);
   expect(wanted.some(({ columns }) => columns.score !== null)).toBe(true);
   for (const layout of layouts) {
@@ -78,7 +78,7 @@ test('every layout has the same shards with the same samples, columns and checks
   }
 });
 
-test('a conversion gives the bytes that packing to that layout gives', async () => {
+test('a conversion is byte-for-byte identical to a pack in that layout', async () => {
   const source = tree({ 'a/1.jpg': JPEG, 'a/1.json': '{"n": 1}', 'b/2.png': PNG, 'b/2.txt': 'caf\u00e9' });
   const tars = newFolder();
   await pack(source, tars);
@@ -90,7 +90,7 @@ test('a conversion gives the bytes that packing to that layout gives', async () 
   }
 });
 
-test('the loader gives the same samples in the same order from all layouts', async () => {
+test('the loader delivers the same samples in the same order from all layouts', async () => {
   const runs: unknown[] = [];
   for (const layout of layouts) {
     await using shards = await openDataset(dataset[layout]);
@@ -107,7 +107,7 @@ test('the loader gives the same samples in the same order from all layouts', asy
   expect(runs[2]).toEqual(runs[0]);
 });
 
-test('LMDB with images alone keeps the class numbers in the index, gives them back, and refuses what else a sample has', async () => {
+test('LMDB of images only keeps class numbers in the index, returns them, and rejects other fields', async () => {
   const images = newFolder();
   await convert(dataset.tar, images, { format: 'lmdb', lmdbValues: 'image' });
   const back = newFolder();
@@ -130,7 +130,7 @@ test('LMDB with images alone keeps the class numbers in the index, gives them ba
   );
 });
 
-test('a shard that stands alone is converted, with its index or without', async () => {
+test('a single shard is converted, with or without its index', async () => {
   const alone = newFolder();
   await convert(path.join(dataset.lmdb, 'train-000001.lmdb'), alone);
   expect(digestsOf(alone)['train-000001.tar']).toBe(digestsOf(dataset.tar)['train-000001.tar']);
@@ -144,7 +144,7 @@ test('a shard that stands alone is converted, with its index or without', async 
 });
 
 test.each(layouts)(
-  'a byte that changed in a %s shard ends the conversion with shard and key, and nothing looks whole',
+  'a changed byte in a %s shard ends the conversion with shard and key, and nothing looks complete',
   async (format) => {
     const damaged = newFolder();
     await convert(dataset.tar, damaged, { format });
@@ -164,7 +164,7 @@ test.each(layouts)(
   },
 );
 
-test('a conversion that ends before its first shard leaves nothing of its own, and what others have there stays', async () => {
+test('a conversion that fails before its first shard leaves no files, and keeps existing files', async () => {
   const above = newFolder();
   const output = path.join(above, 'new', 'shards');
   const refused = () =>
@@ -182,7 +182,7 @@ test('a conversion that ends before its first shard leaves nothing of its own, a
   expect(readdirSync(output)).toEqual(['notes.txt']);
 });
 
-test('a shard that was cut, and an index of another shard, end the conversion', async () => {
+test('a truncated shard, or an index of another shard, ends the conversion', async () => {
   const damaged = newFolder();
   await convert(dataset.tar, damaged);
   const shard = path.join(damaged, 'train-000000.tar');
@@ -197,7 +197,7 @@ test('a shard that was cut, and an index of another shard, end the conversion', 
   );
 });
 
-test('an output folder that is in use stays as it is, and --overwrite removes what an earlier conversion made', async () => {
+test('an output folder that is in use stays unchanged, and --overwrite replaces an earlier conversion', async () => {
   const output = newFolder();
   await convert(dataset.tar, output, { format: 'lmdb', workers: 1 });
   writeFileSync(path.join(output, 'notes.txt'), 'mine');
@@ -213,7 +213,7 @@ test('an output folder that is in use stays as it is, and --overwrite removes wh
   expect((await briefly(output)).length).toBe(60);
 });
 
-test('samples that differ in their fields are reported', async () => {
+test('samples with different fields are reported', async () => {
   const [shards, converted] = [newFolder(), newFolder()];
   const report = await pack(tree({ 'a/1.jpg': JPEG, 'a/2.png': PNG, 'a/2.txt': 'text' }), shards);
   const partialFields = ['jpg', 'png', 'txt'].map((name) => ({ name, samples: 1 }));

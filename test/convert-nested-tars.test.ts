@@ -37,7 +37,7 @@ async function packed(options: Parameters<typeof pack>[2] = {}) {
 test.each([
   ['a file', 'tar', () => outer],
   ['a stream', 'lmdb', () => createReadStream(outer)],
-] as const)('classes, keys and images out of %s are those of the unpacked folders', async (_, format, input) => {
+] as const)('classes, keys and images from %s equal those of the unpacked folders', async (_, format, input) => {
   const output = newFolder();
   expect(await convert(input(), output, { workers: 1, format, maxShardSamples: 5 })).toMatchObject({
     samples: 12,
@@ -47,7 +47,7 @@ test.each([
   expect((await verify(output, { workers: 1 })).faults).toBe(0);
 });
 
-test('a list of classes gives their numbers, and one that lacks a tar is refused', async () => {
+test('a list of classes defines their numbers, and a list without the class of a tar is rejected', async () => {
   const output = newFolder();
   const classes = [...CLASSES].reverse();
   await convert(outer, output, { workers: 1, classes });
@@ -57,13 +57,13 @@ test('a list of classes gives their numbers, and one that lacks a tar is refused
   );
 });
 
-test('where chooses among the classes that the tars say', async () => {
+test('where can select classes of nested tars', async () => {
   const output = newFolder();
   const report = await convert(outer, output, { workers: 1, where: 'class == "n01443537"' });
   expect(report).toMatchObject({ samples: 4, leftOut: 8 });
 });
 
-test('an inner tar that was cut off, and other files beside tars, are errors that name them', async () => {
+test('a truncated inner tar, and other files next to inner tars, are errors that name them', async () => {
   const cut = path.join(emptyFolder(), 'n01.tar');
   writeFileSync(cut, readFileSync(path.join(folder, 'n01440764.tar')).subarray(0, 2000));
   const broken = path.join(emptyFolder(), 'train.tar');

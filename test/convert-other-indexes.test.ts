@@ -39,7 +39,7 @@ test('pack, convert and index write the same indexes for wids and DALI', async (
   }
 });
 
-test('indexes that were made later go with the shards that are replaced, and grow with those that are added', async () => {
+test('indexes for other loaders are replaced together with shards, and updated by an append', async () => {
   const folder = newFolder();
   await pack(tree({ 'a/1.jpg': JPEG, 'b/1.jpg': JPEG }), folder, { workers: 1, maxShardSamples: 1 });
   await indexShards([folder], { index: ['wids', 'dali'] });
@@ -49,7 +49,7 @@ test('indexes that were made later go with the shards that are replaced, and gro
   expect(filesIn(folder)).toEqual(['000000.msgpack', '000000.parquet', 'dataset.json', 'pack.json']);
 });
 
-test('a name with white space has no place in an index for DALI: nothing is committed', async () => {
+test('a name with white space cannot be in an index for DALI, so nothing is committed', async () => {
   const [spaced, output] = [newFolder(), newFolder()];
   const source = tree({ 'a cat/1.jpg': JPEG });
   await expect(pack(source, output, { workers: 1, index: ['dali'] })).rejects.toThrow(
@@ -64,7 +64,7 @@ test('a name with white space has no place in an index for DALI: nothing is comm
   expect((await readManifest(spaced)).samples).toBe(1);
 });
 
-test.each(['lmdb', 'msgpack'] as const)('%s has no indexes for other loaders', async (format) => {
+test.each(['lmdb', 'msgpack'] as const)('%s gets no indexes for other loaders', async (format) => {
   const shards = newFolder();
   const message = `requires tars, but the shards are ${format}`;
   await expect(pack('examples/photos', shards, { workers: 1, format, index: ['wids'] })).rejects.toThrow(message);

@@ -20,7 +20,7 @@ beforeAll(async () => {
   }
 });
 
-test('convert takes the shards that a pattern names, in its order, from several folders', async () => {
+test('convert reads the shards that a pattern matches, in its order, from several folders', async () => {
   const output = newFolder();
   const pattern = at('{val/val,train/train}-00000{0..1}.tar');
   expect(await convert(pattern, output, { workers: 1 })).toMatchObject({ samples: 8, shards: 4 });
@@ -33,7 +33,7 @@ test('convert takes the shards that a pattern names, in its order, from several 
   expect((await dataset.stats()).samples).toBe(8);
 });
 
-test('convert refuses shards of one name, which would become one file', async () => {
+test('convert rejects shards with the same name, which would become one file', async () => {
   for (const name of ['a', 'b']) await pack(tree({ 'cat/1.jpg': jpeg(name) }), at(name), { workers: 1 });
   const output = newFolder();
   await expect(convert(at('{a,b}/000000.tar'), output, { workers: 1 })).rejects.toThrow(
@@ -42,20 +42,20 @@ test('convert refuses shards of one name, which would become one file', async ()
   expect(existsSync(output)).toBe(false);
 });
 
-test('a folder of a pattern is never the output', async () => {
+test('a folder of the pattern cannot be the output', async () => {
   const before = readdirSync(at('train'));
   const pattern = at('{val/val,train/train}-000000.tar');
   await expect(convert(pattern, at('train'), { workers: 1, overwrite: true })).rejects.toThrow('folder of the input');
   expect(readdirSync(at('train'))).toEqual(before);
 });
 
-test('a shard of a pattern that does not exist is named', async () => {
+test('the error for a missing shard of a pattern names it', async () => {
   await expect(convert(at('train/train-00000{0..2}.tar'), newFolder(), { workers: 1 })).rejects.toThrow(
     'train-000002.tar cannot be opened: no such file or folder',
   );
 });
 
-test('shards of two formats in one pattern are refused', async () => {
+test('shards of two formats in one pattern are rejected', async () => {
   await pack(tree({ 'cat/9.jpg': jpeg('9') }), at('m'), { workers: 1, format: 'msgpack', name: 'm' });
   const [name] = readdirSync(at('m')).filter((file) => file.endsWith('.msgpack'));
   await expect(convert(at(`{train/train-000000.tar,m/${name}}`), newFolder(), { workers: 1 })).rejects.toThrow(

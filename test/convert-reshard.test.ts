@@ -87,7 +87,7 @@ test('shards of another size have the same samples in the same order, with class
 });
 
 test.each([{ format: 'tar' }, { format: 'lmdb' }, { format: 'msgpack' }] as const)(
-  'a seed shuffles all samples, and each is there once: %o',
+  'a seed shuffles all samples, and each is included once: %o',
   async ({ format }) => {
     const before = await rowsOf(packed);
     const output = newFolder();
@@ -192,7 +192,7 @@ test('a run that fails can be repeated, and leaves no temporary file', async () 
   expect(sortedByKey(await rowsOf(output))).toEqual(sortedByKey(before));
 });
 
-test('a run begins in a folder in which a killed one left the name of its temporary file', async () => {
+test('a run starts in a folder in which a killed one left the name of its temporary file', async () => {
   const output = newFolder();
   mkdirSync(output);
   const left = temporaryName('spool').replace(String(process.pid), String(2 ** 30));
@@ -201,7 +201,7 @@ test('a run begins in a folder in which a killed one left the name of its tempor
   expect(filesIn(output).filter((name) => name.includes('spool'))).toEqual([]);
 });
 
-test('damage of a sample is reported by its key, not copied', async () => {
+test('a damaged sample is reported by its key, not copied', async () => {
   const damaged = newFolder();
   await convert(packed, damaged, {});
   const { file } = (await readManifest(damaged)).shards[1]!;
@@ -216,7 +216,7 @@ test('damage of a sample is reported by its key, not copied', async () => {
   }
 });
 
-test('options that cannot be combined are refused with what to do', async () => {
+test('the errors for options that cannot be combined contain a remedy', async () => {
   await expect(convert(packed, newFolder(), { sortBy: 'scor' })).rejects.toThrow(
     'The dataset has no column "scor" to sort by ("sortBy"); did you mean "score"?',
   );

@@ -50,7 +50,7 @@ const files = [
   ['empty.txt', ''],
 ] as const;
 
-test('a stream is grouped as WebDataset does it, its images are measured, and every byte stays', async () => {
+test('a stream is grouped as by WebDataset, its images are measured, and every byte is kept', async () => {
   const output = newFolder();
   const report = await convert(Readable.from([await tarOf(files)]), output);
   expect(report).toMatchObject({ samples: 5, shards: 1, skippedEntries: 2 });
@@ -66,7 +66,7 @@ test('a stream is grouped as WebDataset does it, its images are measured, and ev
   ]);
 });
 
-test('a stream, a compressed one and a file give the same bytes, in whatever pieces they come', async () => {
+test('a stream, a compressed stream and a file give the same bytes, in pieces of any size', async () => {
   const tar = await tarOf(files);
   const folder = emptyFolder();
   writeFileSync(path.join(folder, 'a.tar.gz'), gzipSync(tar));
@@ -93,7 +93,7 @@ test('a stream, a compressed one and a file give the same bytes, in whatever pie
   );
 });
 
-test('shards of a stream are no larger than asked for, unless one sample is', async () => {
+test('shards of a stream are at most as large as requested, unless a single sample is larger', async () => {
   const tar = await tarOf(Array.from({ length: 40 }, (_, i) => [`${i}.bin`, new Uint8Array(i === 20 ? 9000 : 1000)]));
   const output = newFolder();
   await convert(Readable.from([tar]), output, { maxShardBytes: 6000 });
@@ -104,7 +104,7 @@ test('shards of a stream are no larger than asked for, unless one sample is', as
   expect((await samplesOf(output)).map(({ key }) => key)).toEqual(Array.from({ length: 40 }, (_, i) => String(i)));
 });
 
-test('a stream that was cut anywhere ends with an error, and nothing looks whole', async () => {
+test('a stream that is truncated anywhere throws an error, and nothing looks complete', async () => {
   const tar = await tarOf(files);
   const end = tar.length - 1024;
   await fc.assert(
@@ -156,7 +156,7 @@ test.each([
   await expect(convert(Readable.from([tar]), newFolder(), { maxShardSamples: 1 })).rejects.toThrow(message);
 });
 
-test('a stream of links alone says what follows them', async () => {
+test('the error for a stream of links only names the option that follows them', async () => {
   const archive = tarPack();
   const link: Partial<Header> & { name: string } = { name: 'a.jpg', type: 'symlink', linkname: '/etc/passwd' };
   archive.entry(link);
@@ -166,7 +166,7 @@ test('a stream of links alone says what follows them', async () => {
   );
 });
 
-test('a stream that fails, or is stopped, takes its error with it', async () => {
+test('a stream that fails, or is aborted, rejects with its error', async () => {
   const broken = Readable.from(
     (function* () {
       yield Buffer.alloc(100);
@@ -240,7 +240,7 @@ test('links in a tar are skipped and counted, or followed within the tar', async
   }
 });
 
-test('links are followed where a tar can be read again, and no other layout has any', async () => {
+test('links are followed only in a tar that can be read again, and not in other layouts', async () => {
   const folder = emptyFolder();
   const bytes = await linkedTar();
   const gz = path.join(folder, 'linked.tar.gz');
@@ -257,7 +257,7 @@ test('links are followed where a tar can be read again, and no other layout has 
   await expect(convert(mds, newFolder(), { links: 'follow' })).rejects.toThrow('Only tars have links to follow');
 });
 
-test('gzip is known by the content, whatever the name of the file, alone and among other tars', async () => {
+test('gzip is detected from the content, whatever the name of the file, alone and among other tars', async () => {
   const folder = emptyFolder();
   const plain = await tarOf(files);
   for (const name of ['a.tar', 'a.tgz', 'a.tar.gz', 'a.bin', 'a']) {
@@ -280,7 +280,7 @@ test('gzip is known by the content, whatever the name of the file, alone and amo
   expect(samples.slice(5)).toEqual(samples.slice(0, 5));
 });
 
-test('zstd of the zstd tool, in two frames, is read from a file, alone and among other tars', async () => {
+test('two frames of the zstd tool are read from a file, alone and among other tars', async () => {
   const plain = newFolder();
   await convert(Readable.from([await tarOf(files)]), plain);
   const fieldsOf = async (output: string) =>
@@ -295,13 +295,13 @@ test('zstd of the zstd tool, in two frames, is read from a file, alone and among
   expect(await fieldsOf(all)).toEqual(await fieldsOf(plain));
 });
 
-test('zstd in a stream is refused, and the pipe that decompresses it is named', async () => {
+test('zstd in a stream is rejected, and the error shows the pipe that decompresses it', async () => {
   await expect(convert(createReadStream(ZSTD), newFolder())).rejects.toThrow(
     'The stream is compressed with zstd, which is read from files only: give the file, or decompress it in a pipe',
   );
 });
 
-test('zstd that is damaged or cut is refused, with no dataset', async () => {
+test('damaged or truncated zstd is rejected, without a dataset', async () => {
   const whole = readFileSync(ZSTD);
   const damaged = Buffer.from(whole);
   damaged.fill(0xff, 60, 90);
@@ -317,7 +317,7 @@ test('zstd that is damaged or cut is refused, with no dataset', async () => {
   }
 });
 
-test('a compressed tar cannot be trained on, and one of another compression is named with its command', async () => {
+test('a compressed tar cannot be used for training, and the error for an unsupported compression shows the command', async () => {
   await expect(openDataset(ZSTD)).rejects.toThrow(
     'it is compressed with zstd, so its samples cannot be read individually. Convert it with "shardtool convert"',
   );
@@ -336,7 +336,7 @@ const COMMANDS = [
 ].filter(([command]) => spawnSync(command!, ['--version']).error === undefined) as [string, string][];
 
 test.skipIf(COMMANDS.length === 0)(
-  'a tar of xz and bzip2 gives the shards of the plain tar, from a file and from a stream',
+  'a tar compressed with xz or bzip2 gives the shards of the plain tar, from a file and from a stream',
   async () => {
     const plain = await tarOf(files);
     const expected = newFolder();
@@ -358,7 +358,7 @@ test.skipIf(COMMANDS.length === 0)(
   },
 );
 
-test.skipIf(COMMANDS.length === 0)('xz and bzip2 that are damaged or cut are refused, with no dataset', async () => {
+test.skipIf(COMMANDS.length === 0)('damaged or truncated xz and bzip2 are rejected, without a dataset', async () => {
   const plain = await tarOf(files);
   for (const [command, extension] of COMMANDS) {
     const whole = spawnSync(command, ['-c'], { input: plain }).stdout;
@@ -374,7 +374,7 @@ test.skipIf(COMMANDS.length === 0)('xz and bzip2 that are damaged or cut are ref
   }
 });
 
-test('without the command that decompresses it, a file is refused with what to install', async () => {
+test('without the decompression command, a file is rejected with what to install', async () => {
   const file = path.join(emptyFolder(), 'a.tar.xz');
   writeFileSync(file, Buffer.from('fd377a585a000001000000', 'hex'));
   const { PATH } = process.env;

@@ -6,6 +6,6 @@ beforeAll(() => {
   bench = new DamageBench();
 });
 
-test('damaged indexes and files write nothing beside their target, and end in an error or a small JPEG', () => {
+test('damaged indexes and files never cause a write outside the target, and give an error or a small JPEG', () => {
   expect(checkDamage(bench, 500)).toBeGreaterThan(50);
 });

@@ -13,11 +13,11 @@ beforeAll(async () => {
 
 const noise = draw(97, 61, 3, 1, 5);
 
-test('crops by an index have the pixels of today, for every sampling, table and restart interval', async () => {
+test('crops with an index have the same pixels as without, for every sampling, table and restart interval', async () => {
   expect(await checkPixels(bench, 250, 200)).toBe(2000);
 });
 
-test('the last columns of an image keep the chroma that comes from their neighbours', async () => {
+test('the last columns of an image keep the chroma that depends on their neighbours', async () => {
   for (let width = 65; width < 76; width++) {
     const image = makeJpeg(draw(width, 40, 3, 1, width), { quality: 90, subsampling: 2 });
     const index = (bench.maker.make(image) as Uint8Array).slice();
@@ -28,7 +28,7 @@ test('the last columns of an image keep the chroma that comes from their neighbo
   }
 });
 
-test('an index unpacks to the places and DCs of a plain walk', () => {
+test('an index unpacks to the same offsets and DC values as a plain walk', () => {
   const memory = new WebAssembly.Memory({ initial: 64, maximum: 64, shared: true });
   const bytes = new Uint8Array(memory.buffer);
   const kernel = new CropIndexKernel(memory, 0);
@@ -57,7 +57,7 @@ test('an index unpacks to the places and DCs of a plain walk', () => {
   );
 });
 
-test('what has no index is named', () => {
+test('the reason why an image has no index is reported', () => {
   const why = (image: Uint8Array) => refusalOf(bench.maker.make(image) as number);
   const options = { quality: 80, subsampling: 2 };
   const plain = makeJpeg(noise, options);
@@ -75,7 +75,7 @@ test('what has no index is named', () => {
   expect(why(patched(plain, scan + 4, 1))).toBe('several scans');
 });
 
-test('an index of another image, or none at all, leads to no pixels', () => {
+test('an index of another image, or an empty one, gives no pixels', () => {
   const crop = { x: 10, y: 20, width: 30, height: 30 };
   const image = makeJpeg(noise, { quality: 80, subsampling: 2 });
   const other = bench.maker.make(makeJpeg(draw(300, 300, 3, 1, 9), { quality: 90, subsampling: 0 })) as Uint8Array;

@@ -60,7 +60,7 @@ async function epoch(location: string | string[], options = {}, opening = {}): P
 const CROPS = [{ name: 'randomResizedCrop', size: 48, scale: [0.05, 0.4] }] as const;
 
 test.each(['tar', 'lmdb', 'msgpack'] as const)(
-  'batches of %s are the same with a crop index and without',
+  'batches of %s are the same with and without a crop index',
   async (format) => {
     const output = format === 'tar' ? at('tar') : at(format);
     if (format !== 'tar') await convert(at('tar'), output, { format, index: ['crops'], workers: 1 });
@@ -70,14 +70,14 @@ test.each(['tar', 'lmdb', 'msgpack'] as const)(
   },
 );
 
-test('blocks that are streamed, and unchecked, are decoded by it as well', async () => {
+test('streamed blocks without checksums are decoded with a crop index as well', async () => {
   const options = { shuffleUnit: 'chunk', checksum: 'never' };
   const [by, spliced] = await epoch(at('tar'), options);
   expect(by).toHaveLength(today.length);
   expect(spliced).toBeGreaterThan(COUNT / 2);
 });
 
-test('tars of other software get a crop index, and what has none is counted and named', async () => {
+test('tars of other software get a crop index, and images without one are counted with the reason', async () => {
   mkdirSync(at('foreign'));
   writeFileSync(at('foreign', 'x.tar'), readFileSync(at('tar', '000000.tar')));
   const { crops } = await indexShards([at('foreign')], { index: ['crops'] });
@@ -88,7 +88,7 @@ test('tars of other software get a crop index, and what has none is counted and 
   expect(spliced).toBeGreaterThan(3);
 });
 
-test('an overlay that leaves samples out leaves the others their crop index', async () => {
+test('an overlay that excludes samples keeps the crop index of the other samples', async () => {
   const keys: string[] = [];
   const dataset = await openDataset(at('tar'));
   for await (const { key } of dataset.samples()) if (keys.length < 5) keys.push(key);
@@ -99,7 +99,7 @@ test('an overlay that leaves samples out leaves the others their crop index', as
   expect(spliced).toBeGreaterThan(6);
 });
 
-test('a damaged crop index gives the pixels of today; verify names it and makes it anew', async () => {
+test('a damaged crop index gives the same pixels; verify reports it and builds it again', async () => {
   await convert(at('tar'), at('damaged'), { index: ['crops'], workers: 1 });
   const file = at('damaged', '000000.crops');
   const whole = readFileSync(file);
@@ -121,7 +121,7 @@ test('a damaged crop index gives the pixels of today; verify names it and makes 
 });
 
 test.each(['first-epoch', 'always', 'never'] as const)(
-  'a damaged crop index is used in no epoch: %s',
+  'a damaged crop index is not used in any epoch: %s',
   async (checksum) => {
     const output = at(`damaged-${checksum}`);
     await convert(at('tar'), output, { index: ['crops'], workers: 1 });
@@ -145,7 +145,7 @@ test('the crop index of another shard is not used', async () => {
   expect(spliced).toBeLessThan(6);
 });
 
-test('what is appended gets a crop index where the dataset has one, and a pack over it leaves none behind', async () => {
+test('an append creates crop indexes if the dataset has them, and a pack that overwrites removes them', async () => {
   mkdirSync(at('more', 'a'), { recursive: true });
   writeFileSync(at('more', 'a', '0.jpg'), readFileSync(at('photos', 'a', '0.jpg')));
   await pack(at('more'), at('grown'), { workers: 1 });

@@ -93,7 +93,7 @@ const works: fc.Arbitrary<Work> = fc
     bytes: Uint8Array.from({ length: images * plane * 3 }, (_, i) => (Math.imul(i + 1, 2_654_435_761) ^ seed) >>> 24),
   }));
 
-test.each(KINDS)('the PTX for $dtype $layout puts every value where and as it should be', ({ dtype, layout }) => {
+test.each(KINDS)('the PTX for $dtype $layout writes every value correctly to its position', ({ dtype, layout }) => {
   fc.assert(
     fc.property(works, (work) => {
       const result = interpret(dtype, layout, work);
@@ -114,7 +114,7 @@ test.each(KINDS)('the PTX for $dtype $layout puts every value where and as it sh
   );
 });
 
-test('all 256 bytes of the three channels become what the CPU kernel makes of them, bit for bit', () => {
+test('all 256 bytes of the three channels are converted as by the CPU kernel, bit for bit', () => {
   const pixels = Uint8Array.from({ length: 256 * 3 }, (_, i) => Math.floor(i / 3));
   const result = interpret('float32', 'nchw', { images: 1, plane: 256, normalization: IMAGENET, bytes: pixels });
   const cpu = new GuardedKernel({ sourceColumns: 16, sourceRows: 16, width: 16, height: 16 }, 1 << 16);
@@ -125,7 +125,7 @@ test('all 256 bytes of the three channels become what the CPU kernel makes of th
   expect(Buffer.compare(new Uint8Array(result.buffer), expected)).toBe(0);
 });
 
-test('the module asks for nothing newer than sm_50, and its parameters lie where the launch puts them', () => {
+test('the module requires nothing newer than sm_50, and its parameters are where the launch puts them', () => {
   for (const { dtype, layout } of KINDS) {
     const module = parseModule(ptxModule(dtype, layout));
     expect(module.target).toBe('sm_50');
@@ -136,7 +136,7 @@ test('the module asks for nothing newer than sm_50, and its parameters lie where
 
 const assembler = pythonWith('nvidia.cuda_nvcc');
 
-test.runIf(assembler !== null)("NVIDIA's assembler takes every module, for the oldest GPUs and for new ones", () => {
+test.runIf(assembler !== null)("NVIDIA's assembler accepts every module, for the oldest and for new GPUs", () => {
   const [package_] = runPython<string[]>(
     'import json, nvidia.cuda_nvcc as n; print(json.dumps(list(n.__path__)))',
     null,

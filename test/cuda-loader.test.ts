@@ -19,7 +19,7 @@ test.each([
   ['/nowhere/libcuda.so.1', '/nowhere/libcuda\\.so\\.1: '],
   ['libc.so.6', 'libc\\.so\\.6 is older than driver 450, or is not a CUDA driver: '],
 ])(
-  'without a driver in %s the loader says so in one sentence, and works again without the option',
+  'without a driver in %s the loader reports so in one sentence, and works again without the option',
   async (file, why) => {
     const before = process.env.SHARDTOOL_CUDA_DRIVER;
     process.env.SHARDTOOL_CUDA_DRIVER = file;
@@ -41,7 +41,7 @@ test.each([
   },
 );
 
-test('options that no device can do are refused with the remedy', async () => {
+test('options that no device supports are rejected with a remedy', async () => {
   await using dataset = await openDataset(shards);
   const refused: [Partial<DeviceLoaderOptions>, RegExp][] = [
     [{ device: 'gpu' }, /option device\.name is invalid: it must be "cuda" or "cuda:N"/],
@@ -77,7 +77,7 @@ describe.runIf(driver !== null)('with the simulated driver', () => {
   }
 
   // The first one: later the driver is loaded already.
-  test('a driver that finds no device says so in one sentence, and may be asked again', async () => {
+  test('a driver that finds no device reports so in one sentence, and can be tried again', async () => {
     simulation.fail('cuInit', 0, 100);
     const error = await failureOf();
     expect(error).toBeInstanceOf(NoCudaError);
@@ -88,7 +88,7 @@ describe.runIf(driver !== null)('with the simulated driver', () => {
     expect(await failureOf()).toBeNull();
   });
 
-  test('a device that is not there is named, with those that are', async () => {
+  test('the error for a missing device lists the existing ones', async () => {
     expect(await failureOf({ device: 'cuda:1' })).toMatchObject({
       message: 'There is no device cuda:1; this machine has only cuda:0.',
     });
@@ -105,7 +105,7 @@ describe.runIf(driver !== null)('with the simulated driver', () => {
     deviceSuite({ ulp: 0, slackBytes: 0 });
   });
 
-  test('the calls of a run come in the order that makes the next slot wait for the consumer', async () => {
+  test('the calls of a run are ordered so that the next slot waits for the consumer', async () => {
     await using dataset = await openDataset(shards);
     {
       await using loader = dataset.loader({
@@ -148,7 +148,7 @@ describe.runIf(driver !== null)('with the simulated driver', () => {
     expect(simulation.living()).toBe(0);
   });
 
-  test('a consumer on a stream of its own waits for each batch, and slots wait for it', async () => {
+  test('a consumer on another stream waits for each batch, and slots wait for the consumer', async () => {
     const device = await Device.open(0);
     const stream = device.createStream();
     await using dataset = await openDataset(shards);
@@ -162,7 +162,7 @@ describe.runIf(driver !== null)('with the simulated driver', () => {
     expect(batches).toBe(180);
   });
 
-  test('with release by hand, another stream waits by the ready event and says when it is done', async () => {
+  test('with manual release, another stream waits for the ready event and signals when it is done', async () => {
     const device = await Device.open(0);
     const stream = device.createStream();
     await using dataset = await openDataset(shards);
@@ -180,15 +180,15 @@ describe.runIf(driver !== null)('with the simulated driver', () => {
 
   test.each([
     ['does not wait', /^stream 1 reads device memory that stream 2 may still write$/],
-    ['is not said to be done', /^stream 2 writes device memory that stream 1 may still read$/],
-  ] as const)('the simulated driver sees a consumer that %s', async (fault, failure) => {
+    ['does not signal that it is done', /^stream 2 writes device memory that stream 1 may still read$/],
+  ] as const)('the simulated driver detects a consumer that %s', async (fault, failure) => {
     const device = await Device.open(0);
     const stream = device.createStream();
     await using dataset = await openDataset(shards);
     const loader = dataset.loader({ ...onDevice, epochsPerLoop: 5 });
     const loop = (async () => {
       for await (const batch of loader) {
-        if (fault === 'is not said to be done') batch.ready.wait(stream);
+        if (fault === 'does not signal that it is done') batch.ready.wait(stream);
         if (simulation.use(batch.devicePointer, 7 * 2880, stream, false) !== 0) throw new Error(simulation.failure());
       }
     })();
@@ -200,9 +200,9 @@ describe.runIf(driver !== null)('with the simulated driver', () => {
 
   test.each([
     ['that is not page-locked', /^memory that is not page-locked is copied asynchronously$/],
-    ['that is given back before it is copied', /^page-locked memory was given back before it was copied$/],
+    ['that is released before it is copied', /^page-locked memory was given back before it was copied$/],
     ['that is changed before it is copied', /^host memory was changed before it was copied$/],
-  ] as const)('the simulated driver sees host memory %s', async (fault, failure) => {
+  ] as const)('the simulated driver detects host memory %s', async (fault, failure) => {
     const device = await Device.open(0);
     const stream = device.createStream();
     const target = device.allocate(4096);
@@ -210,7 +210,7 @@ describe.runIf(driver !== null)('with the simulated driver', () => {
     const address = fault === 'that is not page-locked' ? device.address(memory) : device.register(memory);
     const work = () => {
       device.copyToDevice(target, address, 4096, stream);
-      if (fault === 'that is given back before it is copied') device.unregister(address);
+      if (fault === 'that is released before it is copied') device.unregister(address);
       memory[4095] = 1;
       device.synchronize(stream);
     };
@@ -219,7 +219,7 @@ describe.runIf(driver !== null)('with the simulated driver', () => {
     simulation.reset();
   });
 
-  test('where the driver refuses the slots, each batch is copied once more, and report says why', async () => {
+  test('if the driver refuses the slots, each batch is copied once more, and report states why', async () => {
     const expected = summed(await seenOnHost());
     simulation.fail('cuMemHostRegister_v2', 0, 801);
     const device = await Device.open(0);
@@ -237,7 +237,7 @@ describe.runIf(driver !== null)('with the simulated driver', () => {
     expect(simulation.calls().filter((call) => call === 'cuMemHostAlloc')).toHaveLength(3);
   });
 
-  test('the waits in a report are those of the loop over the device, and their causes add up', async () => {
+  test('the waits in a report are those of the device loop, and their causes add up to them', async () => {
     await using dataset = await openDataset(shards);
     await using loader = dataset.loader(onDevice);
     let samples = 0;
@@ -258,7 +258,7 @@ describe.runIf(driver !== null)('with the simulated driver', () => {
     'cuLaunchKernel',
     'cuEventRecord',
     'cuStreamWaitEvent',
-  ])('where %s fails the loop raises with its name, and everything is given back', async (call) => {
+  ])('if %s fails, the loop raises an error with its name, and everything is released', async (call) => {
     simulation.fail(call, 0, 999);
     const error = await failureOf({ device: { name: 'cuda', dtype: 'float32' } });
     expect(error).toBeInstanceOf(CudaError);
@@ -266,14 +266,14 @@ describe.runIf(driver !== null)('with the simulated driver', () => {
     expect(simulation.living()).toBe(0);
   });
 
-  test('where the driver refuses the slots and has no page-locked memory either, the loop says so', async () => {
+  test('if the driver refuses the slots and has no page-locked memory either, the loop reports so', async () => {
     simulation.fail('cuMemHostRegister_v2', 0, 801);
     simulation.fail('cuMemHostAlloc', 0, 2);
     expect(await failureOf()).toMatchObject({ call: 'cuMemHostAlloc', resultName: 'CUDA_ERROR_OUT_OF_MEMORY' });
     expect(simulation.living()).toBe(0);
   });
 
-  test('a context that is lost between two batches raises, whichever call sees it', async () => {
+  test('a context that is lost between two batches raises an error, whichever call detects it', async () => {
     await using dataset = await openDataset(shards);
     await using loader = dataset.loader({ ...onDevice, epochsPerLoop: 50 });
     let batches = 0;
@@ -288,7 +288,7 @@ describe.runIf(driver !== null)('with the simulated driver', () => {
     expect(batches).toBeGreaterThanOrEqual(12);
   });
 
-  test('a loop that ends early, or a loader that is closed within one, gives everything back and begins anew', async () => {
+  test('a loop that ends early, or a loader that is closed during one, releases everything and can start again', async () => {
     await using dataset = await openDataset(shards);
     const loader = dataset.loader(onDevice);
     for await (const batch of loader) if (batch.index === 2) break;
