@@ -73,11 +73,11 @@ test.each<[string, PackOptions]>([
 const packed = newFolder();
 const report = await pack(source, packed, lenient);
 
-test('a check of headers takes damaged images', () => {
+test('a check of headers accepts damaged images', () => {
   expect(report.samples).toBe(Object.keys({ ...WHOLE, ...DAMAGED }).length);
 });
 
-test('verify and inspect name the same images, and a loader does, unless only the end marker is missing', async () => {
+test('verify and inspect report the same images, and so does a loader, unless only the end marker is missing', async () => {
   const found: string[] = [];
   await verify(packed, { check: 'decode', onFault: ({ key }) => found.push(key!) });
   expect(found.sort()).toEqual(bad.map(keyOf));
@@ -99,7 +99,7 @@ test('verify and inspect name the same images, and a loader does, unless only th
   expect(refused.sort()).toEqual(bad.map(keyOf).filter((key) => key !== 'bad/no-end'));
 });
 
-test('an image is never refused for a reason of several lines', async () => {
+test('the reason for a rejected image is always one line', async () => {
   const output = newFolder();
   await pack(source, output, { ...lenient, resize: 50 });
   for (const line of readFileSync(path.join(output, 'quarantine.jsonl'), 'utf8').trimEnd().split('\n')) {
@@ -112,7 +112,7 @@ const checker = await createChecker({ maxPixels: 10_000_000 });
 const workbench = await Workbench.open();
 afterAll(() => checker.close());
 
-test('random damage is damage to the check, to a pack that encodes again, and to a decoder', async () => {
+test('the check, a pack that encodes again, and a decoder agree on random damage', async () => {
   const small = [...Object.values(WHOLE), read('codec/420.jpg'), read('codec/progressive-420.jpg')];
   const damaged = fc
     .record({

@@ -26,12 +26,12 @@ async function firstBatch(location: string, options: object): Promise<void> {
   }
 }
 
-test('a step that the program itself names is loaded: the traps below would notice', async () => {
+test('a custom step that the program sets is loaded, so the tests below would notice a trap', async () => {
   await firstBatch(shards, { customSteps: { fields: step } }).catch(() => undefined);
   expect(existsSync(ran)).toBe(true);
 });
 
-test('a transform, a state, a mixture file, an overlay and a dataset.json name no code', async () => {
+test('a transform, a state, a mixture file, an overlay and a dataset.json cannot load code', async () => {
   const trap = path.join(folder, 'trap');
   const module = path.join(folder, 'trap.mjs');
   writeFileSync(module, readFileSync(step.module, 'utf8').replace(JSON.stringify(ran), JSON.stringify(trap)));
@@ -66,7 +66,7 @@ test('a transform, a state, a mixture file, an overlay and a dataset.json name n
   expect(existsSync(trap)).toBe(false);
 });
 
-test('the list of shards of an MDS dataset leads nowhere else', async () => {
+test('the shard list of an MDS dataset cannot name files outside the dataset', async () => {
   const mds = path.join(folder, 'mds');
   mkdirSync(mds);
   writeFileSync(path.join(mds, 'shard.00000.mds'), '');

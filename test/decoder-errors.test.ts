@@ -5,7 +5,7 @@ import { GuardedDecoder, sample } from './decoder-workbench.js';
 const photo = fixture('codec/420.jpg');
 const bad = { name: 'SampleDecodeError' };
 
-test('an image that the scratch cannot hold is an error that says what to change', async () => {
+test('an image that does not fit the scratch memory throws an error that says what to change', async () => {
   const decoder = await GuardedDecoder.open([{ name: 'centerCrop', size: 2000 }], {
     scratch: { offset: 0, bytes: 10e6 },
   });
@@ -26,7 +26,7 @@ test('an image that the scratch cannot hold is an error that says what to change
   );
 });
 
-test('damaged images are errors, oddities are counted, and neither disturbs what comes after', async () => {
+test('damaged images throw errors, oddities are counted, and later images are unaffected', async () => {
   const decoder = await GuardedDecoder.open([{ name: 'resize', size: [20, 30] }]);
   const expected = await decoder.decode(photo);
   for (const name of ['truncated-half.jpg', 'truncated.png', 'text-named.jpg', 'empty.jpg', 'claims-65500x65500.jpg']) {
@@ -38,12 +38,12 @@ test('damaged images are errors, oddities are counted, and neither disturbs what
   expect(decoder.decoder.takeWarnings()).toBe(0);
 });
 
-test('a picture of a kind that is not decoded is refused by name', async () => {
+test('the error for an unsupported kind of image names it', async () => {
   const decoder = await GuardedDecoder.open([]);
   await expect(decoder.decodeToArray(fixture('image-headers/plain.jp2'))).rejects.toThrow(/JPEG 2000/);
 });
 
-test('a transform that makes an image too long to resize says how to change it', async () => {
+test('a transform that makes an image too long to resize throws an error that says how to change it', async () => {
   const decoder = await GuardedDecoder.open([{ name: 'resize', size: 224 }]);
   await expect(decoder.decodeToArray(fixture('odd-images/strip-3x2000.jpg'))).rejects.toThrow(/224x149333.*maxSize/);
 });

@@ -15,14 +15,14 @@ const pillow = (
 
 const turning = await GuardedDecoder.open([], { applyExifOrientation: true });
 
-test.each(ORIENTATIONS)('orientation %d is turned as Pillow turns it', async (orientation) => {
+test.each(ORIENTATIONS)('orientation %d is applied as by Pillow', async (orientation) => {
   const image = await turning.decodeToArray(photo, sample({ orientation }));
   const { width, height, sha256 } = pillow[orientation]!;
   expect({ width: image.width, height: image.height }).toEqual({ width, height });
   expect(createHash('sha256').update(image.pixels).digest('hex')).toBe(sha256);
 });
 
-test.each(ORIENTATIONS)('a crop is taken from the turned image, orientation %d', async (orientation) => {
+test.each(ORIENTATIONS)('a crop is taken from the rotated image, orientation %d', async (orientation) => {
   const crop: StepInput = { name: 'randomCrop', size: [40, 30] };
   const decoder = await GuardedDecoder.open([crop], { applyExifOrientation: true });
   const all = await turning.decodeToArray(photo, sample({ orientation }));
@@ -36,14 +36,14 @@ test.each(ORIENTATIONS)('a crop is taken from the turned image, orientation %d',
   expect(places).toHaveLength(1);
 });
 
-test('orientations are ignored unless asked for', async () => {
+test('orientations are ignored unless requested', async () => {
   const decoder = await GuardedDecoder.open([]);
   const upright = await decoder.decodeToArray(photo);
   const ignored = await decoder.decodeToArray(photo, sample({ orientation: 6 }));
   expect(Buffer.compare(ignored.pixels, upright.pixels)).toBe(0);
 });
 
-test('a turned image is resized like an upright one', async () => {
+test('a rotated image is resized like an upright one', async () => {
   const steps: readonly StepInput[] = [{ name: 'resize', size: [50, 60] }];
   const turned = await GuardedDecoder.open(steps, { applyExifOrientation: true });
   const mirrored = await turned.decode(photo, sample({ orientation: 2 }));

@@ -13,7 +13,7 @@ test.each([
   { size: 60, most: 8, onAverage: 0.4 },
   { size: 30, most: 10, onAverage: 0.5 },
   { size: 15, most: 16, onAverage: 1 },
-])('a photo that is shrunk while it is decoded looks the same at $size pixels', async ({ size, most, onAverage }) => {
+])('a photo that is decoded at a reduced size looks the same at $size pixels', async ({ size, most, onAverage }) => {
   const lists: readonly (readonly StepInput[])[] = [
     [{ name: 'resize', size: [size, size] }],
     [{ name: 'randomResizedCrop', size, scale: [0.9, 1] }, { name: 'randomHorizontalFlip' }],
@@ -49,7 +49,7 @@ async function differenceOf(mode: 'exact' | 'scaled' | 'fast', size: number) {
 /** Only libjpeg-turbo shrinks while it decodes. */
 const shrinks = (process.env.SHARDTOOL_CODEC ?? 'turbojpeg') === 'turbojpeg';
 
-test.skipIf(!shrinks)('exact decodes whole images, scaled may shrink them, and fast shrinks them further', async () => {
+test.skipIf(!shrinks)('exact decodes full images, scaled may reduce them, and fast reduces them further', async () => {
   for (const size of [150, 60, 30]) {
     const [exact, scaled, fast] = [
       await differenceOf('exact', size),
@@ -62,7 +62,7 @@ test.skipIf(!shrinks)('exact decodes whole images, scaled may shrink them, and f
   }
 });
 
-test('a lossless JPEG, which no decoder can shrink, is resized from its full size', async () => {
+test('a lossless JPEG, which cannot be decoded at a reduced size, is resized from its full size', async () => {
   const list: readonly StepInput[] = [{ name: 'resize', size: [5, 6] }];
   const decoder = await GuardedDecoder.open(list);
   const full = await GuardedDecoder.open(list, { codec: 'sharp' });

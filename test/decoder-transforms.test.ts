@@ -18,7 +18,7 @@ interface Image {
 
 const whole = await (await GuardedDecoder.open([])).decodeToArray(photo);
 
-test('resize and centerCrop give the pixels of Pillow and torchvision', async () => {
+test('resize and centerCrop give the same pixels as Pillow and torchvision', async () => {
   const decoder = await GuardedDecoder.open([
     { name: 'resize', size: 64 },
     { name: 'centerCrop', size: 56 },
@@ -67,7 +67,7 @@ const LISTS: readonly (readonly StepInput[])[] = [
 ];
 
 test.each(LISTS.map((list) => [list.map(({ name }) => name).join(', '), list] as const))(
-  '%s gives what its steps give one after the other',
+  '%s gives the same as its steps one after the other',
   async (_, list) => {
     const decoder = await GuardedDecoder.open(list, { seeds: [seed] });
     for (let number = 0; number < 12; number++) {
@@ -79,7 +79,7 @@ test.each(LISTS.map((list) => [list.map(({ name }) => name).join(', '), list] as
   },
 );
 
-test('a list gives the same for each layout: planar bytes, and floats that are normalised', async () => {
+test('a list gives the same pixels in each layout: planar bytes and normalized floats', async () => {
   const list: readonly StepInput[] = [{ name: 'randomResizedCrop', size: [24, 33] }, { name: 'randomHorizontalFlip' }];
   const mean = [0.485, 0.456, 0.406] as const;
   const std = [0.229, 0.224, 0.225] as const;
@@ -97,7 +97,7 @@ test('a list gives the same for each layout: planar bytes, and floats that are n
 });
 
 test.each(['float32', 'float16'] as const)(
-  '%s is the same pixel by pixel as plane by plane, erased parts too',
+  '%s gives the same pixels as interleaved and as planar output, erased parts included',
   async (dtype) => {
     const Values = dtype === 'float32' ? Uint32Array : Uint16Array;
     const list: readonly StepInput[] = [
@@ -118,7 +118,7 @@ test.each(['float32', 'float16'] as const)(
   },
 );
 
-test('a sample comes out the same whichever samples its decoder had before, and differs by epoch and occurrence', async () => {
+test('a sample has the same pixels whichever samples were decoded before, and differs by epoch and occurrence', async () => {
   const list: readonly StepInput[] = [{ name: 'randomResizedCrop', size: 32 }];
   const [one, other] = [await GuardedDecoder.open(list), await GuardedDecoder.open(list)];
   const identity = sample({ epoch: 2, number: 41 });
@@ -130,7 +130,7 @@ test('a sample comes out the same whichever samples its decoder had before, and 
   }
 });
 
-test('any size from 1 to hundreds of pixels comes out of any size', async () => {
+test('images of any size can be resized to any size from 1 to hundreds of pixels', async () => {
   const random = dice(3);
   const images = ['1x1', '1x40', '40x1', '7x5', '33x2', 'gray', 'cmyk'].map((name) => fixture(`codec/${name}.jpg`));
   for (let i = 0; i < 12; i++) {

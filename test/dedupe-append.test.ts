@@ -36,7 +36,7 @@ function linesIn(output: string): unknown[] {
 }
 
 test.each(FORMATS)(
-  'new images with the bytes of ones in shards of %s are left out, and the list names those',
+  'new images that are equal to packed ones in shards of %s are skipped and listed',
   async (format) => {
     const { images, output } = await packed({ format });
     const before = digestsOf(output);
@@ -68,7 +68,7 @@ test.each(FORMATS)(
   },
 );
 
-test('of several equal images in the shards the first stands for a new one', async () => {
+test('of several equal packed images the first is listed as the original of a new duplicate', async () => {
   const images = tree({ 'a/1.jpg': jpeg(1), 'a/2.jpg': jpeg(1), 'b/3.jpg': jpeg(1), 'b/4.jpg': jpeg(4) });
   const output = newFolder();
   await pack(images, output, { workers: 1, maxShardSamples: 1, shuffle: false });
@@ -79,7 +79,7 @@ test('of several equal images in the shards the first stands for a new one', asy
   ]);
 });
 
-test.each(FORMATS)('a sample of %s whose bytes have changed in its shard stands for no new image', async (format) => {
+test.each(FORMATS)('a packed sample of %s whose bytes have changed does not count as an original', async (format) => {
   const { images, output } = await packed({ format });
   const file = path.join(output, format === 'lmdb' ? '000000.lmdb/data.mdb' : `000000.${format}`);
   const { fields } = await readShardIndex(indexPathOf(file));
@@ -91,7 +91,7 @@ test.each(FORMATS)('a sample of %s whose bytes have changed in its shard stands 
   expect(linesIn(output)).toEqual([{ path: 'cat/6.jpg', standsFor: 'cat/2.jpg', shard: `000000.${format}` }]);
 });
 
-test('an append that was stopped goes on with the duplicates that it had found', async () => {
+test('an append that was stopped resumes with the duplicates that it had found', async () => {
   const { images, output } = await packed();
   add(images, {
     'cat/5.jpg': jpeg(1),
@@ -108,7 +108,7 @@ test('an append that was stopped goes on with the duplicates that it had found',
   ]);
 });
 
-test('on the command line it says how many were left out, and where only new images could be compared', async () => {
+test('the command prints how many images were skipped, and whether only new images could be compared', async () => {
   const { images, output } = await packed();
   add(images, { 'cat/5.jpg': jpeg(1), 'cat/6.jpg': jpeg(6), 'dog/7.jpg': jpeg(6) });
   const { code, stdout } = await shardtool('pack', images, output, '--append', '--dedupe', '--workers', '1');

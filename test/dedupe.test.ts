@@ -31,7 +31,7 @@ async function dedupe(source: string, options: PackOptions = {}) {
   return { output, report, sources: sources.sort(), lines: duplicatesIn(output) };
 }
 
-test('of images with the same bytes the first by its path is packed, and the list says which file stands for which', async () => {
+test('of images with the same bytes the first by path is packed, and the list maps each duplicate to it', async () => {
   const source = tree({
     'ant/1.jpg': jpeg('one'),
     'ant/2.jpg': jpeg('two'),
@@ -54,7 +54,7 @@ test('of images with the same bytes the first by its path is packed, and the lis
   expect(readdirSync(path.dirname(output))).toEqual(['shards']);
 });
 
-test('the files beside a duplicate go with it, and images that others belong to do not stand for images', async () => {
+test('files next to a duplicate are skipped with it, and masks never count as originals or duplicates', async () => {
   const source = tree({
     'a/1.jpg': jpeg(1),
     'a/1.json': '{}',
@@ -71,7 +71,7 @@ test('the files beside a duplicate go with it, and images that others belong to 
   expect(report).toMatchObject({ duplicates: 1, classConflicts: 0, skippedFiles: 1 });
 });
 
-test('only images that the labels name stand for others, and their classes are those of the labels', async () => {
+test('only images that the labels name can be originals, and classes are those of the labels', async () => {
   const source = tree({
     '1.jpg': jpeg(1),
     '2.jpg': jpeg(1),
@@ -83,7 +83,7 @@ test('only images that the labels name stand for others, and their classes are t
   expect(lines).toEqual([{ path: '3.jpg', standsFor: '2.jpg', class: 'dog', standsForClass: 'cat' }]);
 });
 
-test('the result is that of a folder without the duplicates, whatever the workers', async () => {
+test('the result equals that of a folder without the duplicates, for any number of workers', async () => {
   const names = Array.from({ length: 600 }, (_, i) => `${i % 7}/${i}.jpg`);
   const source = tree(Object.fromEntries(names.map((name, i) => [name, jpeg(`image ${(i * i) % 311}`)])));
   const { output, lines } = await dedupe(source, { workers: 1 });
@@ -98,7 +98,7 @@ test('the result is that of a folder without the duplicates, whatever the worker
   expect(datasetDigestsOf(plain)).toEqual(others);
 });
 
-test('every image is packed or stands in the list with one of the same bytes that is packed', async () => {
+test('every image is packed, or listed with a packed image of the same bytes', async () => {
   const file = fc.record({ folder: fc.constantFrom('', 'a/', 'b/', 'a/c/'), bytes: fc.nat(5) });
   await fc.assert(
     fc.asyncProperty(fc.array(file, { minLength: 1, maxLength: 12 }), async (files) => {
@@ -124,7 +124,7 @@ function withDuplicates(): string {
   return tree({ ...Object.fromEntries(images), 'b/1.jpg': jpeg(1), 'b/7.jpg': jpeg(7), 'b/8.jpg': jpeg('eight') });
 }
 
-test('parts skip the same duplicates as one pack, whichever of them plans', async () => {
+test('parts skip the same duplicates as a single pack, whichever part plans', async () => {
   const source = withDuplicates();
   const options = { dedupe: true, maxShardSamples: 2, workers: 1 };
   const alone = newFolder();
@@ -138,7 +138,7 @@ test('parts skip the same duplicates as one pack, whichever of them plans', asyn
   expect(readdirSync(path.dirname(output))).toEqual(['shards']);
 });
 
-test('a pack that was stopped goes on with the duplicates that it had found, and lists each once', async () => {
+test('a pack that was stopped resumes with the duplicates that it had found, and lists each once', async () => {
   const source = withDuplicates();
   const options: PackOptions = { maxShardSamples: 1, shuffle: false, workers: 1, dedupe: true };
   const bad = path.join(source, 'a/5.jpg');
@@ -158,7 +158,7 @@ test('a pack that was stopped goes on with the duplicates that it had found, and
   expect(digestsOf(output)).toEqual(digestsOf(alone));
 });
 
-test('an image that became a duplicate while a pack was stopped is a change of the source, and refused', async () => {
+test('an image that became a duplicate while a pack was stopped counts as a changed source and is rejected', async () => {
   const source = withDuplicates();
   const options: PackOptions = { maxShardSamples: 1, shuffle: false, workers: 1, dedupe: true };
   writeFileSync(path.join(source, 'a/5.jpg'), 'no image');
@@ -172,7 +172,7 @@ test('an image that became a duplicate while a pack was stopped is a change of t
   });
 });
 
-test('a duplicate of an image that cannot be packed is in the quarantine, and an append packs it', async () => {
+test('a duplicate of an image that cannot be packed is quarantined, and an append packs it', async () => {
   const source = tree({
     'a.jpg': jpeg('one'),
     'b.jpg': jpeg('two'),
@@ -195,7 +195,7 @@ test('a duplicate of an image that cannot be packed is in the quarantine, and an
   expect(listed().map((entry) => entry.path)).toEqual(['a.jpg']);
 });
 
-test('without duplicates there is no list, and a list of an earlier pack goes with the rest', async () => {
+test('without duplicates there is no list, and --overwrite removes the list of an earlier pack', async () => {
   const source = tree({ 'a/1.jpg': jpeg(1), 'a/2.jpg': jpeg(1) });
   const { output } = await dedupe(source);
   expect(duplicatesIn(output)).toHaveLength(1);
@@ -207,7 +207,7 @@ test('without duplicates there is no list, and a list of an earlier pack goes wi
   expect(existsSync(path.join(output, 'duplicates.jsonl'))).toBe(false);
 });
 
-test('a plan counts duplicates too, and leaves nothing behind', async () => {
+test('a dry run counts duplicates too, and leaves no files', async () => {
   const output = newFolder();
   const source = tree({ 'a/1.jpg': jpeg(1), 'b/2.jpg': jpeg(1) });
   expect(await pack(source, output, { workers: 1, dedupe: true, dryRun: true })).toMatchObject({
@@ -217,7 +217,7 @@ test('a plan counts duplicates too, and leaves nothing behind', async () => {
   expect(readdirSync(path.dirname(output))).toEqual([]);
 });
 
-test('pack --dedupe says how many were left out, and how many of another class', async () => {
+test('pack --dedupe prints how many images were skipped, and how many have another class', async () => {
   const source = tree({ 'a/1.jpg': jpeg(1), 'b/2.jpg': jpeg(1), 'b/3.jpg': jpeg(1) });
   const { code, stdout } = await shardtool('pack', source, newFolder(), '--dedupe');
   expect(code).toBe(0);

@@ -64,7 +64,7 @@ function bytesOf(folder: string): Record<string, string> {
 }
 
 describe.each(Object.entries(PACKS))('an earlier dataset of %s', (name, options) => {
-  test('is sound to verify, to the pixel', async () => {
+  test('passes verify, including decoding', async () => {
     expect(await verify(at(name), { workers: 1, check: 'decode' })).toMatchObject({
       shards: 4,
       samples: 24,
@@ -87,27 +87,27 @@ describe.each(Object.entries(PACKS))('an earlier dataset of %s', (name, options)
     expect(keys).toEqual(samples.map(({ key }) => key));
   });
 
-  test('is what the same pack makes now, byte for byte', async () => {
+  test('is byte-for-byte identical to the same pack of today', async () => {
     const output = newFolder();
     await pack(at('source'), output, options);
     expect(bytesOf(output)).toEqual(bytesOf(at(name)));
   });
 
-  test('stays as it is in a repair', async () => {
+  test('is unchanged by a repair', async () => {
     const copy = copyOf(name);
     expect(await repair(copy, { workers: 1 })).toMatchObject({ samples: 24, repairedShards: 0, takenOut: 0 });
     expect(digestsOf(copy)).toEqual(digestsOf(at(name)));
   });
 });
 
-test('a pack that an earlier build was stopped in goes on, and ends in the same bytes', async () => {
+test('a pack that an earlier build did not finish resumes, and the result has the same bytes', async () => {
   const output = copyOf('unfinished');
   const report = await pack(copyOfThen('source'), output, PACKS.tar);
   expect(report).toMatchObject({ keptShards: 1, shards: 4, samples: 24, isCommitted: true });
   expect(bytesOf(output)).toEqual(bytesOf(at('tar')));
 });
 
-test('images are added to an earlier dataset, whose shards stay', async () => {
+test('an append to an earlier dataset keeps its shards', async () => {
   const output = copyOf('tar');
   const source = copyOf('source');
   cpSync(path.join(source, 'cat/00.png'), path.join(source, 'cat/new.png'));
@@ -123,7 +123,7 @@ test('images are added to an earlier dataset, whose shards stay', async () => {
   for (const file of shards) expect(after[file], file).toBe(before[file]);
 });
 
-test('tars of other software with an earlier index open by it', async () => {
+test('an earlier index of tars of other software is used to open them', async () => {
   expect(await verify(foreign, { workers: 1 })).toMatchObject({ shards: 2, samples: 13, faults: 0, checksums: true });
 });
 
@@ -139,8 +139,8 @@ async function opened(place: string): Promise<unknown[]> {
   return samples;
 }
 
-describe('an earlier Parquet dataset, whose indexes are among its shards', () => {
-  test('is sound, and opens with its keys, its columns, its crop indexes and what inspect found out', async () => {
+describe('an earlier Parquet dataset with its indexes next to its shards', () => {
+  test('has no faults, and opens with its keys, its columns, its crop indexes and its inspection', async () => {
     expect(await verify(at('parquet'), { workers: 1 })).toMatchObject({ shards: 4, samples: 24, faults: 0 });
     expect(await opened(at('parquet'))).toEqual(await opened(at('tar')));
     await using dataset = await openDataset(at('parquet'));
@@ -149,7 +149,7 @@ describe('an earlier Parquet dataset, whose indexes are among its shards', () =>
     expect([...inspection!.columns.keys()].length).toBeGreaterThan(0);
   });
 
-  test('is replaced by --overwrite as a whole, and index moves what is beside its shards out of the way', async () => {
+  test('is replaced completely by --overwrite, and index moves its sidecar files', async () => {
     const copy = copyOf('parquet');
     const beside = readdirSync(path.join(copy, 'data')).filter((name) => !name.endsWith('.parquet'));
     expect(beside).toHaveLength(12);
@@ -163,7 +163,7 @@ describe('an earlier Parquet dataset, whose indexes are among its shards', () =>
     expect(readdirSync(other).filter((name) => /\.(crops|inspect)$/.test(name))).toEqual([]);
   });
 
-  test('of which the data folder alone is taken opens by its earlier indexes, which index moves', async () => {
+  test('opens by its earlier indexes if only its data folder is copied, and index moves them', async () => {
     const folder = path.join(copyOf('parquet'), 'data');
     for (const file of readdirSync(folder)) utimesSync(path.join(folder, file), 1_700_000_000, 1_700_000_000);
     rmSync(path.join(folder, '../dataset.json'));
@@ -196,7 +196,7 @@ const ofNow = (options: LoaderOptions | undefined): LoaderOptions =>
   Object.fromEntries(Object.entries(options ?? {}).map(([name, value]) => [RENAMED[name] ?? name, value]));
 
 test.each(runs.map((run, number) => [number, run.dataset, run] as const))(
-  'the state of run %i, over %s, goes on with the rows and pixels of then',
+  'the state of run %i, over %s, resumes with the same rows and pixels as then',
   async (_, name, { options, with: others, state, rest }) => {
     const batches = await batchesOf(name === 'foreign' ? foreign : at(name), {
       ...ofNow(options),

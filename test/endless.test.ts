@@ -12,7 +12,7 @@ const packed = newFolder();
 await pack(source, packed);
 
 test.runIf(existsSync('/proc/self'))(
-  'a folder that nobody can make ends pack, convert and unpack with a sentence',
+  'a folder that cannot be created ends pack, convert and unpack with an error',
   async () => {
     const refused = { name: 'FileError', message: expect.stringMatching(/\/proc\/shardtool.* cannot be written/) };
     await expect(pack(source, '/proc/shardtool/x')).rejects.toMatchObject(refused);
@@ -27,7 +27,7 @@ test.runIf(existsSync('/proc/self'))(
   },
 );
 
-test('braces that stand for more than anybody could mean are refused before they are expanded', async () => {
+test('braces with an absurd number of expansions are rejected before they are expanded', async () => {
   const bomb = '{a,b}'.repeat(30);
   for (const given of [{ include: [bomb] }, { exclude: ['**/x', '{1..100000}'] }]) {
     await expect(pack(source, newFolder(), given)).rejects.toThrow(/expands to \d+ patterns because of its braces/);
@@ -40,7 +40,7 @@ test('braces that stand for more than anybody could mean are refused before they
   expect(few.samples).toBe(2);
 });
 
-test('a line of labels that is nested 200,000 deep is named', async () => {
+test('a line of labels that is nested 200,000 levels deep is reported', async () => {
   const labels = path.join(emptyFolder(), 'labels.jsonl');
   writeFileSync(labels, `{"path": "1.jpg", "deep": ${'['.repeat(200_000)}${']'.repeat(200_000)}}\n`);
   await expect(pack(source, newFolder(), { labels })).rejects.toThrow(`${labels}:1 is nested too deep`);

@@ -71,7 +71,7 @@ describe.each(formats)('%s, %j', (kind, options) => {
     return { images, output };
   };
 
-  test('erased samples are gone from shards, indexes and overlays; gc removes the rest, and an append does not bring them back', async () => {
+  test('erased samples are removed from shards, indexes and overlays; gc removes the rest, and an append does not restore them', async () => {
     const { images, output } = await packed();
     const keys = path.join(emptyFolder(), 'keys.txt');
     writeFileSync(keys, 'ant/2\nbee/3\n');
@@ -95,7 +95,7 @@ describe.each(formats)('%s, %j', (kind, options) => {
   });
 });
 
-test('an erasure from a bucket that ends at any request is repeated, and ends as if it had not', async () => {
+test('an erasure from a bucket that is interrupted at any request can be repeated, with the same result', async () => {
   const output = 's3://erase/shards';
   await pack(source(), output, { ...OPTIONS, index: ['wids'] });
   const before = new Map(server.objects);
@@ -122,7 +122,7 @@ test('an erasure from a bucket that ends at any request is repeated, and ends as
 const REST = { maxBad: 1, onBad: 'quarantine', dedupe: true } as const;
 
 test.each(['a folder', 'a bucket'])(
-  'erased keys leave the lists next to the shards, and an unfinished append, in %s',
+  'erased keys are removed from the lists next to the shards, and from an unfinished append, in %s',
   async (kind) => {
     const images = tree({
       ...Object.fromEntries(IMAGES.map((key, i) => [`${key}.jpg`, jpeg(i)])),
@@ -181,7 +181,7 @@ test('an erasure by an expression that is killed after its commit is finished by
   }
 });
 
-test('an erasure that is killed before its commit is finished by the next one, which says so', async () => {
+test('an erasure that is killed before its commit is finished by the next erasure, which reports it', async () => {
   const output = 's3://erase/shards';
   await pack(source(), output, OPTIONS);
   server.fault = ({ method, key }) =>
@@ -195,7 +195,7 @@ test('an erasure that is killed before its commit is finished by the next one, w
   expect(await eraseSamples(output, { keys: ['ant/2'] })).toMatchObject({ erased: 1, resumed: 0 });
 });
 
-test('an erasure while another process restores a version changes nothing, or comes first, and can be repeated', async () => {
+test('an erasure while another process restores a version changes nothing, or succeeds first, and can be repeated', async () => {
   const output = 's3://erase/shards';
   const images = source();
   await pack(images, output, OPTIONS);
@@ -226,7 +226,7 @@ test('an erasure while another process restores a version changes nothing, or co
   }
 });
 
-test('files of others in the folders of versions and erasures stay, and do no harm', async () => {
+test('other files in the folders of versions and erasures are kept, and do no harm', async () => {
   const output = newFolder();
   await pack(source(), output, OPTIONS);
   await eraseSamples(output, { keys: ['ant/1'] });
@@ -249,7 +249,7 @@ test('files of others in the folders of versions and erasures stay, and do no ha
   expect(filesIn(output).filter((name) => /^0.*-v|^versions\/.*[0-9a-f]{16}/.test(name))).toEqual([]);
 });
 
-test('an erasure without the salt of the earlier ones fails, and says what is missing', async () => {
+test('an erasure without the salt of earlier erasures fails, and reports what is missing', async () => {
   const output = newFolder();
   await pack(source(), output, OPTIONS);
   await eraseSamples(output, { keys: ['ant/1'] });
@@ -257,7 +257,7 @@ test('an erasure without the salt of the earlier ones fails, and says what is mi
   await expect(eraseSamples(output, { keys: ['cat/5'] })).rejects.toThrow('copy the whole folder "erased"');
 });
 
-test('the command erase takes keys or an expression, says what to run, and exits with 1 as long as --verify finds something', async () => {
+test('the command erase takes keys or an expression, prints what to run next, and exits with 1 as long as --verify finds erased data', async () => {
   const images = source();
   const output = newFolder();
   await pack(images, output, { ...OPTIONS, labels: path.join(images, 'labels.csv') });

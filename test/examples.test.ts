@@ -31,7 +31,7 @@ function runKilled(states: number, example: string, ...args: string[]): void {
   expect(signal).toBe('SIGKILL');
 }
 
-test('the example of features writes columns of every image, which an overlay takes and where knows', async () => {
+test('the example of features writes columns for every image, usable in an overlay and in where', async () => {
   const shards = await packedPhotos();
   const output = path.join(emptyFolder(), 'features.parquet');
   runKilled(2, 'features.mjs', shards, output);
@@ -54,7 +54,7 @@ test('the example of features writes columns of every image, which an overlay ta
   expect(found).toBe(blues.filter((blue) => blue > 100).length);
 });
 
-test('the example of masks makes masks and has its own steps leave what they show', async () => {
+test('the example of masks creates masks and applies them in custom steps', async () => {
   const masked = path.join(emptyFolder(), 'masked');
   const said = run('masks.mjs', await packedPhotos(), masked);
   const [, bright, shown] = /^60 images with masks: ([\d.]+) % .* bright, ([\d.]+) % are not black$/m.exec(said) ?? [];
@@ -65,7 +65,7 @@ test('the example of masks makes masks and has its own steps leave what they sho
   expect(dataset.fields).toEqual(['cls', 'fore.npy', 'jpg']);
 });
 
-test('the example of training learns, and ends with the same weights where it was killed in between', async () => {
+test('the example of training learns, and reaches the same weights if it is killed in between', async () => {
   const shards = await packedPhotos();
   const folder = emptyFolder();
   const whole = path.join(folder, 'whole.json');
@@ -82,7 +82,7 @@ test('the example of training learns, and ends with the same weights where it wa
 });
 
 test.each(['features.mjs', 'masks.mjs', 'train.mjs', 'inference/model.mjs'])(
-  'the example %s without its arguments says in one line how it is run, and leaves no file',
+  'the example %s without arguments prints its usage in one line, and leaves no file',
   (example) => {
     const folder = emptyFolder();
     // What asks for the last looks no further; it says so before anything is opened.
@@ -99,7 +99,7 @@ test.each(['features.mjs', 'masks.mjs', 'train.mjs', 'inference/model.mjs'])(
 );
 
 test.each(['features.mjs', 'masks.mjs', 'train.mjs', 'inference/model.mjs'])(
-  'the example %s says in one line that a place is not there, and leaves no file',
+  'the example %s reports a missing location in one line, and leaves no file',
   (example) => {
     const folder = emptyFolder();
     const args = [path.resolve('examples', example), path.join(folder, 'nowhere'), path.join(folder, 'output')];

@@ -48,7 +48,7 @@ function flushedBefore(file: string): string[] {
 
 const isLinux = process.platform === 'linux';
 
-test.runIf(isLinux)('a dataset is committed when the folders of all its shards are on the disk', async () => {
+test.runIf(isLinux)('a dataset is committed only after the folders of all its shards are flushed to disk', async () => {
   const images = await smallImages({ samples: 6 });
   const packed = newFolder();
   await pack(images, packed, { format: 'lmdb', maxShardSamples: 2, workers: 1 });
@@ -62,7 +62,7 @@ test.runIf(isLinux)('a dataset is committed when the folders of all its shards a
 });
 
 test.runIf(isLinux)(
-  'what a repair replaces is in quarantine, on the disk, before the dataset is committed again',
+  'the shards that a repair replaces are flushed to quarantine before the dataset is committed again',
   async () => {
     const images = await smallImages({ samples: 4 });
     const shards = newFolder();
@@ -82,7 +82,7 @@ test.runIf(isLinux)(
   },
 );
 
-test.runIf(isLinux)('a mixture that merge writes is on the disk, and its name too', async () => {
+test.runIf(isLinux)('a mixture that merge writes is flushed to disk, with its name', async () => {
   const shards = newFolder();
   await pack(await smallImages({ samples: 2 }), shards, { workers: 1 });
   const output = path.join(newFolder(), 'both.json');

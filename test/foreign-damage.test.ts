@@ -101,7 +101,7 @@ const damage = fc.record({
 });
 
 test(
-  `${kindNames.join(', ')} damaged at random end in samples or an error of ours: never in other bytes where there are checksums`,
+  `random damage of ${kindNames.join(', ')} gives samples or a ShardtoolError, and never other bytes if there are checksums`,
   async () => {
     for (const { files } of Object.values(KINDS)) expect(files.filter((file) => !existsSync(file))).toEqual([]);
     const damages = fc.sample(damage, CASES * kindNames.length);

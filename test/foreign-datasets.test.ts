@@ -53,7 +53,7 @@ async function samplesOf(location: string | readonly string[]) {
   return samples;
 }
 
-test.each(Object.keys(expected))('%s opens as a dataset with the samples that webdataset finds in it', async (name) => {
+test.each(Object.keys(expected))('%s opens as a dataset with the same samples as with webdataset', async (name) => {
   const found = (await samplesOf(path.join(fixtures, name))).map(({ key, fields }) => ({ key, fields }));
   expect(found).toEqual(expected[name]!.samples.map(({ key, fields }) => ({ key, fields })));
 });
@@ -71,7 +71,7 @@ test('a folder and a list of tars are one dataset, in the order of the names and
   expect(await keys(tars)).toEqual([...second!, ...first!]);
 });
 
-test("img2dataset's own Parquet file beside a tar stays as it is: the tar opens, and its index lies under another name", async () => {
+test("img2dataset's own Parquet file next to a tar is kept: the tar opens, and its index gets another name", async () => {
   const folder = emptyFolder();
   copyFileSync(path.join(fixtures, 'webdataset-0.tar'), path.join(folder, '00000.tar'));
   copyFileSync('test/fixtures/img2dataset/00000.parquet', path.join(folder, '00000.parquet'));
@@ -90,7 +90,7 @@ test("img2dataset's own Parquet file beside a tar stays as it is: the tar opens,
   expect(readFileSync(path.join(folder, '00000.idx'), 'utf8')).toBe('v1.2 0\n');
 });
 
-test('several processes index the same shards at once, and what one that was killed has left is removed', async () => {
+test('several processes can index the same shards concurrently, and files of a killed process are removed', async () => {
   const folder = photoTars();
   const killed = temporaryName('x.parquet', newToken().replace(/^(\d+)-\d+/, '$1-1'));
   writeFileSync(path.join(folder, killed), 'half');
@@ -103,7 +103,7 @@ test('several processes index the same shards at once, and what one that was kil
   expect(added).not.toEqual([]);
 });
 
-test('classes come from the cls fields, and the loader streams the images', async () => {
+test('classes are read from the cls fields, and the loader streams the images', async () => {
   const folder = photoTars();
   const dataset = await openDataset(folder);
   expect([dataset.size, dataset.format, dataset.fields, dataset.classes]).toEqual([60, 'tar', ['cls', 'jpg'], []]);
@@ -134,7 +134,7 @@ function spoilHeaders(tar: string): void {
   utimesSync(tar, atime, mtime);
 }
 
-test('an index that was kept is used instead of a second walk, and changes nothing that can be seen', async () => {
+test('an existing index is used instead of a second scan, and gives the same dataset', async () => {
   const folder = photoTars();
   const before = await openDataset(folder);
   const samples = await samplesOf(folder);
@@ -150,7 +150,7 @@ test('an index that was kept is used instead of a second walk, and changes nothi
   await after.close();
 });
 
-test('the state of a loader is taken up again after the tars were indexed', async () => {
+test('the state of a loader can be resumed after the tars were indexed', async () => {
   const folder = photoTars();
   const options = { batchSize: 16, transform: 'raw', seed: 3 } as const;
   const keys = async (state: unknown) => {
@@ -181,7 +181,7 @@ test('an index that is older than its tar is not used', async () => {
   expect(await indexShards([folder])).toMatchObject({ shards: 1, kept: 0, samples: 2 });
 });
 
-test('verify of foreign tars compares with the indexes that were kept, and without them walks the headers', async () => {
+test('verify of foreign tars compares with existing indexes, and without them checks the headers', async () => {
   const folder = photoTars();
   expect(await verify(folder, { workers: 1, check: 'decode' })).toMatchObject({
     shards: 6,
@@ -251,7 +251,7 @@ test.each([
     'already occurred at byte 0',
   ],
 ])(
-  '%s is refused with shard and offset when the dataset is opened, and listed by verify',
+  '%s is rejected with shard and offset when the dataset is opened, and listed by verify',
   async (_, bad, name, words) => {
     const tar = path.join(emptyFolder(), 'crafted.tar');
     writeFileSync(tar, archive(good, bad));
@@ -275,7 +275,7 @@ test.each([
   },
 );
 
-test('links in a tar cost no other sample: they are skipped, and a warning says what follows them', async () => {
+test('links in a tar are skipped without losing other samples, and a warning names the option that follows them', async () => {
   const tar = path.join(emptyFolder(), 'linked.tar');
   const links = (['1', '2'] as const).map((type) => header({ name: `link${type}.jpg`, type, linkName: 'good.jpg' }));
   writeFileSync(tar, archive(good, ...links));
@@ -293,7 +293,7 @@ test('links in a tar cost no other sample: they are skipped, and a warning says 
   expect(await indexShards([tar])).toMatchObject({ samples: 1, skippedLinks: 2, skippedEntries: 0 });
 });
 
-test('no tars, a missing tar, a folder of nothing and a compressed tar each have their sentence', async () => {
+test('an empty list, a missing tar, an empty folder and a compressed tar each have a specific error', async () => {
   await expect(openDataset([])).rejects.toThrow('give a folder of shards, or tar files');
   await expect(openDataset(['nowhere.tar'])).rejects.toThrow('nowhere.tar cannot be opened');
   await expect(openDataset(emptyFolder())).rejects.toThrow('has no dataset.json');
@@ -303,30 +303,33 @@ test('no tars, a missing tar, a folder of nothing and a compressed tar each have
   await expect(openDataset(gz)).rejects.toThrow('compressed with gzip');
 });
 
-test.skipIf(pythonWith('webdataset') === null)('what webdataset writes while the test runs opens here', async () => {
-  const folder = emptyFolder();
-  const program = `
+test.skipIf(pythonWith('webdataset') === null)(
+  'shards that the installed webdataset writes can be opened',
+  async () => {
+    const folder = emptyFolder();
+    const program = `
 import sys, webdataset, pathlib
 with webdataset.ShardWriter(sys.argv[1] + "/wds-%03d.tar", maxcount=7, verbose=0) as sink:
     for number, name in enumerate(sys.argv[2].split(",")):
         for photo in sorted(pathlib.Path("examples/photos", name).glob("*.jpg")):
             sink.write({"__key__": name + "/" + photo.stem, "jpg": photo.read_bytes(), "cls": number, "json": {"name": name}})
 `;
-  const { status, stderr } = spawnSync(pythonWith('webdataset')!, ['-c', program, folder, classes.join(',')], {
-    encoding: 'utf8',
-    timeout: 120_000,
-  });
-  expect(status, stderr).toBe(0);
-  const dataset = await openDataset(folder);
-  expect([dataset.size, dataset.shards.length, dataset.classSamples]).toEqual([60, 9, [10, 10, 10, 10, 10, 10]]);
-  let photos = 0;
-  for await (const batch of dataset.loader({ batchSize: 20, transform: 'raw', checksum: 'always' })) {
-    for (const [row, key] of batch.keys.entries()) {
-      expect(sha256(batch.encoded![row]!)).toBe(sha256(readFileSync(`examples/photos/${key}.jpg`)));
-      expect(batch.fields.json![row]).toEqual({ name: key.split('/')[0] });
-      photos++;
+    const { status, stderr } = spawnSync(pythonWith('webdataset')!, ['-c', program, folder, classes.join(',')], {
+      encoding: 'utf8',
+      timeout: 120_000,
+    });
+    expect(status, stderr).toBe(0);
+    const dataset = await openDataset(folder);
+    expect([dataset.size, dataset.shards.length, dataset.classSamples]).toEqual([60, 9, [10, 10, 10, 10, 10, 10]]);
+    let photos = 0;
+    for await (const batch of dataset.loader({ batchSize: 20, transform: 'raw', checksum: 'always' })) {
+      for (const [row, key] of batch.keys.entries()) {
+        expect(sha256(batch.encoded![row]!)).toBe(sha256(readFileSync(`examples/photos/${key}.jpg`)));
+        expect(batch.fields.json![row]).toEqual({ name: key.split('/')[0] });
+        photos++;
+      }
     }
-  }
-  expect(photos).toBe(60);
-  await dataset.close();
-});
+    expect(photos).toBe(60);
+    await dataset.close();
+  },
+);

@@ -36,14 +36,14 @@ async function ours(): Promise<{ classes: readonly string[]; images: Record<stri
 
 const packed = await ours();
 
-test('a class has the number of its name in the order of code points', () => {
+test('classes are numbered by their names in the order of code points', () => {
   const byCodePoint = (a: string, b: string) => Buffer.compare(Buffer.from(a), Buffer.from(b));
   expect(packed.classes).toEqual([...names, 'linked'].sort(byCodePoint));
   expect(Object.keys(packed.images)).toHaveLength(names.length * 2 + 1);
 });
 
 test.skipIf(pythonWith() === null)(
-  "classes are numbered by the rule of torchvision's ImageFolder, as Python sorts names",
+  "classes are numbered as by torchvision's ImageFolder, which sorts names in Python",
   () => {
     const rule = `
 import json, os, sys
@@ -53,7 +53,7 @@ print(json.dumps(sorted(entry.name for entry in os.scandir(json.load(sys.stdin))
 );
 
 const torch = systemPythonWith('torchvision');
-test.skipIf(torch === null)("torchvision's ImageFolder gives every image the same number", () => {
+test.skipIf(torch === null)("torchvision's ImageFolder gives every image the same class number", () => {
   const program = `
 import json, os, sys
 from torchvision.datasets import ImageFolder

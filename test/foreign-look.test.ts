@@ -20,7 +20,7 @@ function threeReadings(): string {
   return folder;
 }
 
-test('ls says what a place was taken for, what else is there, and how to choose that', async () => {
+test('ls prints as what a location was opened, what other formats are there, and how to choose them', async () => {
   const place = threeReadings();
   expect((await shardtool('ls', place)).stdout).toContain(
     'This location also has shards of other formats: --layout parquet or --layout folder reads them.',
@@ -31,7 +31,7 @@ test('ls says what a place was taken for, what else is there, and how to choose 
   }
 });
 
-test('ls does not say that there are no classes where labels have not been read yet, and stats counts them', async () => {
+test('ls does not claim that there are no classes if labels have not been read yet, and stats counts them', async () => {
   const place = fixture('arrays/mnist');
   expect((await shardtool('ls', place)).stdout).toContain(
     `no class names (shardtool stats ${place} counts the classes), fields npy`,
@@ -41,7 +41,7 @@ test('ls does not say that there are no classes where labels have not been read 
   expect(stdout).toContain('no field is an image file, so there are no widths and heights');
 });
 
-test('ls does not say that there are no classes where they have numbers and no names', async () => {
+test('ls does not claim that there are no classes if they have numbers but no names', async () => {
   const shards = path.join(emptyFolder(), 'shards');
   await convert(fixture('arrays/mnist'), shards);
   expect((await shardtool('ls', shards)).stdout).toContain(
@@ -50,7 +50,7 @@ test('ls does not say that there are no classes where they have numbers and no n
   expect((await shardtool('stats', shards)).stdout).toContain('6 classes, the smallest 9 with 1');
 });
 
-test('stats says what makes the sizes of images known, and knows them then', async () => {
+test('stats says how to make the sizes of images known, and prints them afterwards', async () => {
   const place = path.join(emptyFolder(), 'photos');
   cpSync(fixture('litdata/photos'), place, { recursive: true });
   expect((await shardtool('stats', place)).stdout).toContain(
@@ -70,7 +70,7 @@ test.each([
   'arrays/mnist',
   'hdf5/bytes.h5',
   'litdata/photos',
-])('%s is indexed, and verified against that', async (name) => {
+])('%s can be indexed, and verified against the index', async (name) => {
   const place = path.join(emptyFolder(), path.basename(name));
   cpSync(fixture(name), place, { recursive: true });
   const { samples } = await indexShards([place]);
@@ -81,7 +81,7 @@ test.each([
 test.each([
   ['mds/compressed', 1],
   ['litdata/compressed', 3],
-])('of %s, where no sample can be read by itself, index and verify say that convert reads it', async (name, shards) => {
+])('for %s, whose samples cannot be read individually, index and verify refer to convert', async (name, shards) => {
   await expect(indexShards([fixture(name)])).rejects.toThrow('Convert it with "shardtool convert"');
   const reasons: string[] = [];
   await verify(fixture(name), { workers: 1, onFault: ({ reason }) => reasons.push(reason) });
@@ -89,7 +89,7 @@ test.each([
   for (const reason of reasons) expect(reason).toContain('Convert it with "shardtool convert"');
 });
 
-test('files of a tar that belong to no sample are counted alike by whatever reads it', async () => {
+test('files of a tar that belong to no sample are counted equally by all commands', async () => {
   const jpeg = readFileSync('test/fixtures/odd-images/one-pixel.jpg');
   const tar = path.join(emptyFolder(), 'odd.tar');
   writeFileSync(

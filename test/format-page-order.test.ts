@@ -38,26 +38,23 @@ const runs: Run[] = JSON.parse(readFileSync(path.join(earlier, 'states.json'), '
     options.worldSize === undefined,
 );
 
-test.skipIf(pythonWith() === null)(
-  'the order in docs/format.md is the one that loaders go on with, epoch by epoch',
-  async () => {
-    expect(new Set(runs.map(({ state }) => state.unit))).toEqual(new Set(['sample', 'shard', 'chunk']));
-    for (const { dataset: name, state, rest } of runs) {
-      await using dataset = await openDataset(path.join(earlier, name));
-      const counts = dataset.shards.map(({ samples }) => samples);
-      const keys: string[] = [];
-      for await (const { key } of dataset.samples()) keys.push(key);
-      const rows = rest.map((row) => row.split(' '));
-      for (const epoch of new Set(rows.map(([of]) => Number(of)))) {
-        const input = [counts, state.seed, epoch, state.streams, state.blockSamples, state.unit];
-        const [numbers] = runPython<number[][]>(forEach(ORDER, 'order(*x)'), [input]);
-        const order = numbers!.map((number) => keys[number]);
-        const there = rows.filter(([of]) => Number(of) === epoch).map(([, key]) => key);
-        expect(order.slice(epoch === state.epoch ? state.position : 0), `${name}, epoch ${epoch}`).toEqual(there);
-      }
+test.skipIf(pythonWith() === null)('loaders resume in the order of docs/format.md, epoch by epoch', async () => {
+  expect(new Set(runs.map(({ state }) => state.unit))).toEqual(new Set(['sample', 'shard', 'chunk']));
+  for (const { dataset: name, state, rest } of runs) {
+    await using dataset = await openDataset(path.join(earlier, name));
+    const counts = dataset.shards.map(({ samples }) => samples);
+    const keys: string[] = [];
+    for await (const { key } of dataset.samples()) keys.push(key);
+    const rows = rest.map((row) => row.split(' '));
+    for (const epoch of new Set(rows.map(([of]) => Number(of)))) {
+      const input = [counts, state.seed, epoch, state.streams, state.blockSamples, state.unit];
+      const [numbers] = runPython<number[][]>(forEach(ORDER, 'order(*x)'), [input]);
+      const order = numbers!.map((number) => keys[number]);
+      const there = rows.filter(([of]) => Number(of) === epoch).map(([, key]) => key);
+      expect(order.slice(epoch === state.epoch ? state.position : 0), `${name}, epoch ${epoch}`).toEqual(there);
     }
-  },
-);
+  }
+});
 
 interface MixtureState {
   readonly seed: number;
@@ -68,7 +65,7 @@ interface MixtureState {
 }
 
 test.skipIf(pythonWith() === null)(
-  'the order of a mixture in docs/format.md is the one that loaders have, over epochs, and behind a change of weights',
+  'mixtures have the order of docs/format.md, over epochs, and after a change of weights',
   async () => {
     const places = ['tar', 'lmdb', 'msgpack'].map((name) => path.join(earlier, name));
     await using mixture = await openMixture(
@@ -107,7 +104,7 @@ const anyCounts = fc
   .filter((counts) => counts.some((count) => count > 0));
 
 test.skipIf(pythonWith() === null)(
-  'the programs in docs/format.md give the order of any epoch, with shards that have no samples',
+  'the programs in docs/format.md compute the order of any epoch, with shards without samples',
   () => {
     const orders = fc.record({
       counts: anyCounts,
@@ -144,7 +141,7 @@ def planned(case):
 );
 
 test.skipIf(pythonWith() === null)(
-  'the programs in docs/format.md give the samples that loaders deliver: selected, weighted, in epochs of any length, in a custom order',
+  'the programs in docs/format.md compute the samples that loaders deliver: selected, weighted, in epochs of any length, in a custom order',
   async () => {
     const samples = 40;
     await using dataset = await openDataset(await packedSmall({ samples, classes: 2 }, { maxShardSamples: 6 }));
@@ -214,7 +211,7 @@ def delivered(case):
 );
 
 test.skipIf(pythonWith() === null)(
-  'the program of a mixture in docs/format.md gives its order for any datasets, with shards that have no samples',
+  'the program for mixtures in docs/format.md computes the order for any datasets, with shards without samples',
   () => {
     const mixtures = fc.record({
       sources: fc.array(

@@ -8,7 +8,7 @@ import { emptyFolder, packedPhotos, packedSmall, smallImages } from './datasets.
 import { earlier, page, programOf } from './format-page.js';
 import { pythonWith, runPython } from './python.js';
 
-test.skipIf(pythonWith() === null)('splits and subsets are drawn and stored as docs/format.md says', async () => {
+test.skipIf(pythonWith() === null)('splits and subsets are drawn and stored as docs/format.md describes', async () => {
   const shards = await packedSmall({ samples: 60, classes: 3 }, { maxShardSamples: 13 });
   await splitDataset(shards, { shares: new Map([['val', 0.3]]), byClass: true });
   await subsetDataset(shards, { name: 'half', share: 0.5 });
@@ -66,7 +66,7 @@ print(json.dumps(found))`;
   expect(runPython(program, { folder: shards, index, identity, shards: whole.shards.length })).toEqual(expected);
 });
 
-test('expressions select the samples that docs/format.md says', async () => {
+test('expressions select the samples that docs/format.md describes', async () => {
   const scores = ['1', '2.5', '', '-3'];
   const folder = await smallImages({ samples: 4 });
   const names = readdirSync(path.join(folder, 'a')).sort();
@@ -93,7 +93,7 @@ test('expressions select the samples that docs/format.md says', async () => {
   }
 });
 
-test('an image keeps an extension that belongs to its kind, and its field has the name of its kind otherwise', async () => {
+test('an image keeps an extension that matches its kind, and otherwise its field is named by its kind', async () => {
   const [photo] = readdirSync('examples/photos/cat').filter((name) => name.endsWith('.jpg'));
   const jpeg = readFileSync(`examples/photos/cat/${photo}`);
   const bytes: Record<string, Uint8Array> = { JPEG: jpeg };
@@ -134,14 +134,14 @@ test('an image keeps an extension that belongs to its kind, and its field has th
   expect(found).toEqual(expected);
 });
 
-test('label columns have the types that docs/format.md names', () => {
+test('label columns have the types that docs/format.md lists', () => {
   const dataset = JSON.parse(readFileSync(path.join(earlier, 'lmdb/dataset.json'), 'utf8'));
   const [, types] = /The `type` of a label column is (.*?)\.\n/s.exec(page)!;
   for (const { type } of dataset.columns) expect(types).toContain(`\`${type}\``);
   for (const type of COLUMN_TYPES) expect(types).toContain(`\`${type}\``);
 });
 
-test('the index of an LMDB has the order of the pack, and without one samples come by the bytes of their keys', async () => {
+test('the index of an LMDB has the order of the pack, and without an index samples are sorted by the bytes of their keys', async () => {
   const folder = emptyFolder();
   const photo = readFileSync('test/fixtures/codec/rgb.png');
   const names = ['b', 'a', 'ab', 'a-b', '\u{1f600}', '\ufb00', '\u00e9', 'Z', '10', '9'];
@@ -164,7 +164,7 @@ test('the index of an LMDB has the order of the pack, and without one samples co
   );
 });
 
-test("dataset.json's identity and checksum are what docs/format.md says", () => {
+test('the identity and checksum in dataset.json are computed as docs/format.md describes', () => {
   const text = readFileSync(path.join(earlier, 'tar/dataset.json'), 'utf8');
   const program = `
 import hashlib, json, sys, zlib
@@ -187,7 +187,7 @@ function namesOf(heading: string): string[] {
     .flatMap((row) => Array.from(row.split('|')[1]!.matchAll(/`(\w+)`/g), ([, name]) => name!));
 }
 
-test('the states of loaders of a dataset and of a mixture have the fields that docs/format.md names', async () => {
+test('the states of loaders of a dataset and of a mixture have the fields that docs/format.md lists', async () => {
   const places = ['tar', 'lmdb'].map((name) => path.join(earlier, name));
   await using dataset = await openDataset(places[0]!);
   await using mixture = await openMixture(places.map((place) => ({ dataset: place })));
@@ -229,7 +229,7 @@ print(json.dumps({
 }))`;
 
 test.skipIf(pythonWith('pyarrow') === null)(
-  'an index is the Parquet file that docs/format.md says, by pyarrow',
+  'pyarrow reads an index as the Parquet file that docs/format.md describes',
   async () => {
     const shards = await packedPhotos();
     const index = runPython<Record<string, unknown>>(INDEX, path.join(shards, '000000.parquet'));

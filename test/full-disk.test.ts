@@ -26,7 +26,7 @@ test.runIf(process.platform === 'linux').each([
   ['split', packed, '--val', '0.5'],
   ['merge', packed, packed, '--output', path.join(place, 'both.json')],
   ['preview', packed, '--output', path.join(place, 'grid.png')],
-])('on a disk without room %s ends with one sentence, and leaves nothing half', (...words) => {
+])('on a full disk %s ends with one sentence, and leaves no partial files', (...words) => {
   const before = readdirSync(place);
   const { status, stderr } = withoutRoom(...words);
   expect(stderr).toMatch(/^shardtool: .*(no larger files|no space left|cannot be used|EFBIG|ENOSPC).*\.\n$/);
@@ -40,7 +40,7 @@ test.runIf(process.platform === 'linux').each([
   ).toEqual([]);
 });
 
-test('a conversion that goes on needs room for what is left of it, and says so', async ({ skip }) => {
+test('a resumed conversion needs space only for the rest, and says so', async ({ skip }) => {
   const shards = await packedSmall(
     { samples: 8, bytes: (sample) => (sample === 4 ? 250_000 : 200_000) },
     { maxShardSamples: 1, shuffle: false },

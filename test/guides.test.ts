@@ -19,7 +19,7 @@ function isRun({ language, notRun }: Block): boolean {
   return notRun === null && ['ts', 'sh', 'console'].includes(language);
 }
 
-test('every block of code of the guides is tried, or says in front of it why it is not', () => {
+test('every code block of the guides is run, or has a comment that says why not', () => {
   const untold = BLOCKS.filter(({ language, notRun }) => notRun === null && !LANGUAGES.includes(language));
   expect(untold.map(({ place, language }) => `${place} ${language}`)).toEqual([]);
   expect(BLOCKS.filter(isRun).length).toBeGreaterThan(8);
@@ -28,7 +28,7 @@ test('every block of code of the guides is tried, or says in front of it why it 
   }
 });
 
-test('every program of the guides that opens a dataset closes it: else Node warns of files that nobody closed', () => {
+test('every program of the guides that opens a dataset closes it, because otherwise Node warns of open files', () => {
   const opening = BLOCKS.filter(
     ({ language, text }) => language === 'ts' && /await open(Dataset|Mixture)\(/.test(text),
   );
@@ -60,14 +60,14 @@ function commandsIn(code: string): { readonly command: string; readonly flags: r
   );
 }
 
-test('what npm start packs lies elsewhere than what the first page packs after it', () => {
+test('npm start packs to another folder than the first page', () => {
   const [, output] = /^const output = '(.+)';$/m.exec(readFileSync('scripts/demo.mjs', 'utf8'))!;
   expect(readFileSync('README.md', 'utf8')).toContain('$ shardtool pack examples/photos shards\n');
   expect(output).not.toBe('shards');
   expect(readFileSync('.gitignore', 'utf8')).toContain(`/${output}/\n`);
 });
 
-test('every command that a page names is one of the tool, with flags that it has', async () => {
+test('every command that a page names exists, with the flags that the page uses', async () => {
   const named = NAMING.flatMap((page) =>
     codeOf(page)
       .flatMap(commandsIn)
@@ -97,7 +97,7 @@ function filesBelow(folder: string): string[] {
   });
 }
 
-test('every script and file of this repository that a page names is there', () => {
+test('every script and file of this repository that a page names exists', () => {
   const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as { scripts: object };
   const files = filesBelow('.');
   const missing = NAMING.flatMap((page) =>
@@ -127,7 +127,7 @@ function mapOfPackages(): [place: string, rooms: string[]][] {
   return packages;
 }
 
-test('the map of ARCHITECTURE.md has every package and every folder in it, and nothing else', () => {
+test('the map of ARCHITECTURE.md lists every package and every folder, and nothing else', () => {
   const map = mapOfPackages().filter(([place]) => place.endsWith('/src') && !place.startsWith('python'));
   expect(map.map(([place]) => place).sort()).toEqual(readdirSync('packages').map((name) => `packages/${name}/src`));
   for (const [place, rooms] of map) {
@@ -136,14 +136,14 @@ test('the map of ARCHITECTURE.md has every package and every folder in it, and n
   }
 });
 
-test('every folder that ARCHITECTURE.md names is there', () => {
+test('every folder that ARCHITECTURE.md names exists', () => {
   const folders = new Set(filesBelow('.').map((file) => path.dirname(file)));
   const named = codeOf('ARCHITECTURE.md').filter((code) => /^[a-z][\w-]*(\/[\w-]+)+$/.test(code));
   expect(named).not.toEqual([]);
   expect(named.filter((name) => ![...folders].some((folder) => folder.endsWith(`/${name}`)))).toEqual([]);
 });
 
-test('every page of docs has its place in the menu of the site', () => {
+test('every page of docs is in the menu of the site', () => {
   const folder = path.join(emptyFolder(), 'pages');
   const program = "import { layOut } from './site/pages.mjs'; layOut('.', process.argv[1]);";
   execFileSync(process.execPath, ['--input-type=module', '--eval', program, folder]);
@@ -163,7 +163,7 @@ function anchorOf(heading: string): string {
     .replaceAll(/\s/g, '-');
 }
 
-test('every link of a page to a file or a heading of the repository leads to one', () => {
+test('every link of a page to a file or a heading of the repository has a target', () => {
   const pages = [...NAMING, 'bench/README.md', 'examples/cluster/README.md'];
   const anchors = (file: string) => {
     const text = readFileSync(file, 'utf8').replaceAll(/^```[\s\S]*?^```$/gm, '');
@@ -251,7 +251,7 @@ function compileAll(): string {
   return compile(compiled);
 }
 
-test('TypeScript of the guides is right as it is written, and batch.images is what transform and collate make it', () => {
+test('TypeScript of the guides compiles, and batch.images has the type that transform and collate imply', () => {
   expect(faults).toBe('');
 });
 
@@ -350,7 +350,7 @@ async function inProcess(folder: string, commands: readonly string[][]): Promise
   return printed;
 }
 
-test.each(PAGES_WITH_CODE)('what %s says to run runs, in the order in which it stands there', async (page) => {
+test.each(PAGES_WITH_CODE)('the commands and programs of %s run in the order of the page', async (page) => {
   const folder = userFolder();
   if (page === 'docs/detection.md') layDetection(folder);
   const blocks = blocksOf(page).filter(isRun);

@@ -59,7 +59,7 @@ test.each(CASES)('images, classes and labels of %s are read in place and convert
   }
 });
 
-test('a loader trains on a file of photos as it is', async () => {
+test('a loader can train on an HDF5 file of photos in place', async () => {
   await using dataset = await openDataset(path.join(fixtures, 'bytes.h5'));
   const loader = dataset.loader({ batchSize: 2, transform: 'train224', workers: 1, lastBatch: 'partial' });
   const labels: number[] = [];
@@ -72,13 +72,13 @@ test.each([
   ['splits.hdf5', 'several of its datasets hold images ("test/x" [2, 6, 8], "train/x" [4, 6, 8])'],
   ['links.h5', 'none of its datasets holds images'],
   ['outside.h5', 'its dataset "images" cannot be read'],
-])('%s is refused with a sentence', async (file, sentence) => {
+])('%s is rejected with a clear message', async (file, sentence) => {
   const place = path.join(fixtures, file);
   await expect(openDataset(place).then((dataset) => dataset.samples().next())).rejects.toThrow(sentence);
   await expect(convert(place, path.join(emptyFolder(), 'out'), { workers: 1 })).rejects.toThrow(sentence);
 });
 
-test('what is chosen and not there is an error that lists what is', async () => {
+test('the error for a missing HDF5 dataset lists the existing ones', async () => {
   const place = path.join(fixtures, 'arrays.h5');
   await expect(openDataset(place, { features: { image: 'photos' } })).rejects.toThrow(
     'it has no dataset "photos" for the image; it has "about" [], "box" [7, 4]',
@@ -88,7 +88,7 @@ test('what is chosen and not there is an error that lists what is', async () => 
   );
 });
 
-test('a file without images yet keeps no other file of the dataset shut', async () => {
+test('a file without images does not prevent reading the other files of the dataset', async () => {
   const folder = emptyFolder();
   for (const name of ['empty.h5', 'arrays.h5']) {
     mkdirSync(folder, { recursive: true });
@@ -109,7 +109,7 @@ async function digestsOf(dataset: Dataset): Promise<string[]> {
   return digests;
 }
 
-test('a file that was replaced is read as it is now, and a dataset that was opened before says that it has changed', async () => {
+test('a replaced file is read anew, and a dataset that was opened before reports the change', async () => {
   const folder = emptyFolder();
   mkdirSync(folder, { recursive: true });
   const place = path.join(folder, 'a.h5');
@@ -128,14 +128,14 @@ test('a file that was replaced is read as it is now, and a dataset that was open
   await before.close();
 });
 
-test('a file that was cut off is an error that says so', async () => {
+test('a truncated file throws an error that says so', async () => {
   const whole = readFileSync(path.join(fixtures, 'arrays.h5'));
   const file = path.join(emptyFolder(), 'cut.h5');
   writeFileSync(file, whole.subarray(0, whole.length - 100));
   await expect(openDataset(file)).rejects.toThrow(/cut\.h5: .* \(truncated file: .*\); it is damaged/);
 });
 
-test('a process that goes through images in place and closes nothing ends by itself', () => {
+test('a process that reads images in place and closes nothing exits normally', () => {
   const program = `
     import { openDataset } from '@shardtool/reader';
     const dataset = await openDataset(${JSON.stringify(path.join(fixtures, 'arrays.h5'))});

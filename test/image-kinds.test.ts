@@ -51,7 +51,7 @@ async function loaded(
   return images;
 }
 
-test('every kind and variant of image that is packed is decoded to the pixels of Pillow', async () => {
+test('every kind and variant of image that is packed is decoded to the same pixels as with Pillow', async () => {
   // Pillow turns a TIFF when it opens it.
   const names = Object.keys(expected).filter((name) => name !== 'xmp-6.tif');
   const shards = newFolder();
@@ -69,7 +69,7 @@ test('every kind and variant of image that is packed is decoded to the pixels of
   expect(faults).toBe(0);
 });
 
-test('BMP and PPM become PNGs of the same pixels if they are encoded again', async () => {
+test('BMP and PPM become PNGs with the same pixels if they are encoded again', async () => {
   const shards = newFolder();
   await pack(folderOf(own), shards, { workers: 1, imageFormat: 'png' });
   await using dataset = await openDataset(shards);
@@ -81,7 +81,7 @@ test('BMP and PPM become PNGs of the same pixels if they are encoded again', asy
   }
 });
 
-test('values of 16 bits in a PGM and a PPM are kept, and the alpha of a BMP, if the loader asks for them', async () => {
+test('16-bit values in a PGM and a PPM, and the alpha of a BMP, are kept if the loader requests them', async () => {
   const shards = newFolder();
   await pack(folderOf(['deep.pgm', 'deep.ppm', '32-bgra.bmp', '24.bmp']), shards, { workers: 1 });
   const stored = (name: string) => readFileSync(path.join(FIXTURES, name));
@@ -178,7 +178,7 @@ test('every variant of every kind of image is packed and decoded by a loader, wi
   expect((await loaded(arrays)).size).toBe(1);
 });
 
-test('what pack rejects has no codec: if sharp learns to decode one of them, the page changes', async () => {
+test('sharp decodes none of the kinds that pack rejects, as the page says', async () => {
   const headers = 'test/fixtures/image-headers';
   const undecoded: string[] = [];
   for (const name of readdirSync(headers).filter((file) => !file.endsWith('.md'))) {
@@ -221,7 +221,7 @@ async function decoded(bytes: Uint8Array): Promise<number | SampleDecodeError> {
   }
 }
 
-test('a BMP or PPM that is cut before its last pixel is bad, and not filled up', async () => {
+test('a BMP or PPM that is truncated before its last pixel is bad, and is not filled up', async () => {
   await fc.assert(
     fc.asyncProperty(fc.constantFrom(...images), fc.nat({ max: 400 }), async (bytes, removed) => {
       const whole = await decoded(bytes);
@@ -233,7 +233,7 @@ test('a BMP or PPM that is cut before its last pixel is bad, and not filled up',
   );
 });
 
-test('a damaged BMP or PPM has pixels within the limit, or is bad: no other error', async () => {
+test('a damaged BMP or PPM has pixels within the limit, or is bad, and never causes another error', async () => {
   const change = fc.tuple(fc.nat({ max: 120 }), fc.nat({ max: 255 }));
   await fc.assert(
     fc.asyncProperty(
@@ -250,7 +250,7 @@ test('a damaged BMP or PPM has pixels within the limit, or is bad: no other erro
   );
 });
 
-test('headers that claim huge images are rejected before memory is taken', async () => {
+test('headers that claim huge images are rejected before memory is allocated', async () => {
   const bmp = Buffer.from(readFileSync(path.join(FIXTURES, 'rle8.bmp')));
   bmp.writeInt32LE(0x7fffffff, 18);
   bmp.writeInt32LE(-0x80000000, 22);

@@ -69,7 +69,7 @@ test('integers beyond 2^53 inside JSON fields keep their digits', async () => {
   expect(await chosen(output, 'json.id = "9007199254740993" and json.ids = "[9007199254740993]"')).toEqual(['a']);
 });
 
-test('a dataset with such columns grows, and gets them for the new samples when it is asked again', async () => {
+test('an append keeps such columns, and indexing again fills them for the new samples', async () => {
   const source = tree({ ...files, ...images });
   const output = newFolder();
   await pack(source, output, { workers: 1 });
@@ -83,7 +83,7 @@ test('a dataset with such columns grows, and gets them for the new samples when 
   expect(await verify(output, { workers: 1 })).toMatchObject({ faults: 0 });
 });
 
-test('a column that no shard can have is refused before anything is written', async () => {
+test('a column that cannot exist in any shard is rejected before anything is written', async () => {
   const output = newFolder();
   await pack(tree({ ...files, ...images }), output, { workers: 1 });
   const before = digestsOf(output);
@@ -105,7 +105,7 @@ function img2dataset(): string {
   return folder;
 }
 
-test("the columns of img2dataset's own Parquet files become label columns by key, and the files stay", async () => {
+test("the columns of img2dataset's own Parquet files become label columns by key, and the files are kept", async () => {
   const folder = img2dataset();
   const { stdout } = await shardtool('index', folder, '--labels', folder, '--columns', 'json.original_width');
   expect(stdout).toMatch(
@@ -132,7 +132,7 @@ test("the columns of img2dataset's own Parquet files become label columns by key
   expect(await chosen(converted, 'similarity > 0.3 and json.original_width > 0')).toEqual(chosenKeys);
 });
 
-test('one Parquet file labels an overlay, by its column of keys', async () => {
+test('a single Parquet file labels an overlay, by its column of keys', async () => {
   const folder = img2dataset();
   await indexShards([folder]);
   const labels = await readPackedLabels(path.join(folder, '00000.parquet'));
@@ -146,7 +146,7 @@ test('one Parquet file labels an overlay, by its column of keys', async () => {
   await expect(readPackedLabels(path.join(FIXTURE, 'make.py'))).rejects.toMatchObject({ name: 'LabelsError' });
 });
 
-test('infinite numbers and nan in a table are in the index, in an overlay and in what is converted', async () => {
+test('infinite numbers and nan in a table are stored in the index, in an overlay and in converted shards', async () => {
   const folder = tree({ 'a.jpg': jpeg(0), 'b.jpg': jpeg(1), 'c.jpg': jpeg(2) });
   const labels = path.join(tree({ 'labels.csv': 'path,v\na.jpg,inf\nb.jpg,nan\nc.jpg,0.5\n' }), 'labels.csv');
   const output = newFolder();

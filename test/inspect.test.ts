@@ -71,13 +71,13 @@ async function chosen(where: string): Promise<string[]> {
   return keys.sort();
 }
 
-test('equal files are duplicates, and that they are of two classes is said', () => {
+test('equal files are reported as duplicates, also across two classes', () => {
   const { groups, acrossClasses, samples, first } = report.duplicates;
   expect([groups, acrossClasses, samples]).toEqual([1, 1, 2]);
   expect(keysOf(first[0]!.samples)).toEqual(['a/cat', 'b/cat-same']);
 });
 
-test('a copy that was compressed, made smaller, cropped by two hundredths or made lighter looks like its original', () => {
+test('a copy that was compressed, reduced, slightly cropped or lightened is a near duplicate of its original', () => {
   expect(report.nearDuplicates.first.map(({ samples }) => keysOf(samples))).toEqual([
     ['a/coffee', 'a/coffee-compressed', 'a/coffee-light', 'a/coffee-small', 'b/coffee-cropped'],
   ]);
@@ -94,7 +94,7 @@ test('dark, bright, empty, blurred and long images are found, the worst first', 
   expect(values).toEqual(values.toSorted((a, b) => a - b));
 });
 
-test('the columns lie beside the shards, and where, overlays, subsets and splits know them', async () => {
+test('the columns are stored next to the shards, and usable in where, overlays, subsets and splits', async () => {
   expect(readdirSync(shards).filter((name) => name.endsWith('.inspect'))).toHaveLength(3);
   expect(await chosen('inspect.aspect > 3')).toEqual(['b/strip']);
   expect(await chosen('inspect.duplicate != null')).toEqual(['a/cat', 'b/cat-same']);
@@ -118,13 +118,13 @@ async function keysOfSplit(split: string): Promise<string[]> {
   return keys;
 }
 
-test('what was measured before is not measured again, and says the same', async () => {
+test('samples that were measured before are not measured again, and have the same results', async () => {
   const again = await inspect(shards, { workers: 1 });
   expect(again.known).toBe(report.samples);
   expect({ ...again, known: 0 }).toEqual(report);
 });
 
-test('a column that is not there is asked for with the command that makes it', async () => {
+test('the error for a missing column shows the command that creates it', async () => {
   await expect(chosen('inspect.sharpnes > 1')).rejects.toThrow('"shardtool inspect DATASET" makes');
 });
 
@@ -134,14 +134,14 @@ function packedIn(shard: number): number {
   return records[shard].samples;
 }
 
-test('a copy of a dataset keeps its columns, whatever the order in which its files were copied', async () => {
+test('a copy of a dataset keeps its columns, in whatever order its files were copied', async () => {
   const place = path.join(emptyFolder(), 'shards');
   cpSync(shards, place, { recursive: true });
   for (const name of readdirSync(place)) if (name.endsWith('.inspect')) utimesSync(path.join(place, name), 0, 0);
   expect((await inspect(place, { workers: 1 })).known).toBe(report.samples);
 });
 
-test('columns of other images do not count, and go with their shards', async () => {
+test('columns of other images are ignored, and are removed together with their shards', async () => {
   const place = path.join(emptyFolder(), 'shards');
   cpSync(shards, place, { recursive: true, preserveTimestamps: true });
   cpSync(path.join(place, '000000.inspect'), path.join(place, '000001.inspect'));
@@ -155,7 +155,7 @@ test('columns of other images do not count, and go with their shards', async () 
   expect(readFileSync(path.join(place, '000002.inspect'), 'utf8')).toBe('of somebody else');
 });
 
-test('images that a second dataset has, too, are leaks, by whatever key', async () => {
+test('images that also occur in a second dataset are leaks, whatever their keys', async () => {
   const other = emptyFolder();
   mkdirSync(path.join(other, 'a'));
   await sharp(MOON).jpeg({ quality: 50 }).toFile(path.join(other, 'a/from-the-moon.jpg'));
@@ -169,7 +169,7 @@ test('images that a second dataset has, too, are leaks, by whatever key', async 
   expect(await chosen("inspect.leak = 'a/from-the-moon'")).toEqual(['a/moon']);
 });
 
-test('a folder of photos is inspected before it is packed, bad images are named, and a warning is one', async () => {
+test('a folder of photos can be inspected before it is packed, with bad images and one warning', async () => {
   const folder = emptyFolder();
   mkdirSync(path.join(folder, 'a'));
   cpSync(CAT, path.join(folder, 'a/cat.jpg'));
@@ -185,7 +185,7 @@ test('a folder of photos is inspected before it is packed, bad images are named,
   expect(existsSync(path.join(folder, 'a.inspect'))).toBe(false);
 });
 
-test('the command prints what was found, ranked, with the step normalize', async () => {
+test('the command prints its findings, ranked, with the step normalize', async () => {
   const { stdout, code } = await shardtool('inspect', shards, '--workers', '1');
   expect(code).toBe(0);
   expect(stdout).toContain('equal bytes: 2 samples in 1 group, 1 across classes\n  ');
@@ -193,7 +193,7 @@ test('the command prints what was found, ranked, with the step normalize', async
   expect(stdout).toMatch(/\{"name":"normalize","mean":\[0\.\d+,0\.\d+,0\.\d+\],"std":\[0\.\d+,0\.\d+,0\.\d+\]\}/);
 });
 
-test('the report is one page with a picture of what is named, that runs nothing and asks nobody', async () => {
+test('the report is one page with a picture of each finding, without scripts or requests', async () => {
   const file = path.join(emptyFolder(), 'report.html');
   const { code, stderr } = await shardtool('inspect', shards, '--report', file);
   expect([code, stderr]).toEqual([0, '']);
@@ -213,7 +213,7 @@ test('the report is one page with a picture of what is named, that runs nothing 
   expect(readFileSync(file, 'utf8')).toBe('<h1>mine</h1>');
 });
 
-test('names with markup and marks that turn text stand in the report as text', async () => {
+test('names with markup and bidirectional control characters are shown as text in the report', async () => {
   const folder = emptyFolder();
   const evil = '<img src=x onerror=alert(1)>\u202e&';
   mkdirSync(path.join(folder, evil));

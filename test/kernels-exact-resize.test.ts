@@ -86,7 +86,7 @@ function reference({ values, width, channels }: Bytes, x: Axis, y: Axis): Uint8A
   return result;
 }
 
-test('bytes of any number of channels are resized exactly, and nothing else in memory changes', () => {
+test('bytes of any number of channels are resized exactly, and no other memory changes', () => {
   const random = randomOf('exact resize');
   const below = (limit: number) => Math.floor(random() * limit);
   for (let round = 0; round < 120 * TIMES; round++) {
@@ -109,7 +109,7 @@ test('bytes of any number of channels are resized exactly, and nothing else in m
   }
 });
 
-test('memory of more than 2 GiB is used as a whole, as loaders with many workers do', () => {
+test('all of a memory of more than 2 GiB can be used, as loaders with many workers do', () => {
   const half = 2 ** 31;
   const pages = (half + (1 << 20)) / 65_536;
   const large = new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true });

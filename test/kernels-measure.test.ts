@@ -16,7 +16,7 @@ function picture(seed: number, low: number, high: number, wave: number): Uint8Ar
   });
 }
 
-test('what is measured of an image is what plain loops measure, bit for bit', () => {
+test('the measures of an image equal those of plain loops, bit for bit', () => {
   fc.assert(
     fc.property(fc.nat(2 ** 30), fc.nat(255), fc.nat(255), fc.nat(12), (seed, low, high, wave) => {
       const pixels = picture(seed, low, high, wave);
@@ -26,7 +26,7 @@ test('what is measured of an image is what plain loops measure, bit for bit', ()
   );
 });
 
-test('black and white images, and the largest differences between neighbours, are measured without a sum that is cut', () => {
+test('black and white images, and the largest differences between neighbours, cause no overflow of a sum', () => {
   const board = noise(SIDE, SIDE, 1).pixels.map((_, i) =>
     (Math.floor(i / 3) + Math.floor(i / 3 / SIDE)) % 2 ? 255 : 0,
   );
@@ -34,7 +34,7 @@ test('black and white images, and the largest differences between neighbours, ar
     expect(measure(pixels)).toStrictEqual(measureReference(pixels));
 });
 
-test('one image leaves nothing for the next', () => {
+test('the measures of an image do not depend on the image before', () => {
   const [first, second] = [picture(1, 0, 255, 0), picture(2, 40, 90, 3)];
   const alone = measure(second);
   measure(first);

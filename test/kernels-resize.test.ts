@@ -44,7 +44,7 @@ test('any resize, window and flip is within 2 levels of a filter in floating poi
   );
 });
 
-test('channels first is channels last, transposed; floats are those bytes times a scale plus a bias', () => {
+test('channels first equals channels last, transposed; floats are the bytes times a scale plus a bias', () => {
   fc.assert(
     fc.property(anyAxis, anyAxis, anySeed, (x, y, seed) => {
       const picture = noise(x.source, y.source, seed);
@@ -63,7 +63,7 @@ test('without a normalization, floats are bytes / 255', () => {
   expect(new Float32Array(floats.buffer)).toEqual(Float32Array.from(planes, (byte) => byte * Math.fround(1 / 255)));
 });
 
-test('a window is exactly that part of the full resize', () => {
+test('a window equals that part of the full resize', () => {
   fc.assert(
     fc.property(anyAxis, anyAxis, anySeed, (x, y, seed) => {
       const picture = noise(x.source, y.source, seed);
@@ -80,7 +80,7 @@ test('a window is exactly that part of the full resize', () => {
   );
 });
 
-test('what lies round the source has no influence on the result', () => {
+test('bytes around the source do not influence the result', () => {
   fc.assert(
     fc.property(anyAxis, anyAxis, anySeed, (x, y, seed) => {
       const picture = noise(x.source, y.source, seed);
@@ -96,7 +96,7 @@ test('the same size is a copy', () => {
   expect(kernel.resize(picture, wholeAxis(61, 61), wholeAxis(47, 47), 'uint8-nhwc')).toEqual(picture.pixels);
 });
 
-test('one pixel fills 4,096 x 4,096', () => {
+test('one pixel can be enlarged to 4,096 x 4,096', () => {
   const large = new GuardedKernel({ sourceColumns: 1, sourceRows: 1, width: 4096, height: 4096 }, 64 << 20);
   const picture = { width: 1, height: 1, pixels: Uint8Array.of(7, 99, 255) };
   const planes = large.resize(picture, wholeAxis(1, 4096), wholeAxis(1, 4096), 'uint8-nchw');
@@ -117,7 +117,7 @@ test('stripes of 65,000 black and white columns become grey', () => {
   }
 });
 
-test('a source of thousands of rows goes through a band of some of them', () => {
+test('a source of thousands of rows is resized in a buffer of a few rows', () => {
   const tall = new GuardedKernel({ sourceColumns: 5, sourceRows: 3001, width: 17, height: 40 }, 4 << 20);
   const picture = noise(5, 3001, 8);
   for (const [height, flip] of [
@@ -142,7 +142,7 @@ test('addresses up to the last one of 4 GiB work', () => {
   }
 });
 
-test('tables that no longer fit make room for new ones', () => {
+test('tables that no longer fit are replaced with new ones', () => {
   const picture = noise(70, 1, 5);
   const before = kernel.resize(picture, wholeAxis(70, 32), wholeAxis(1, 1), 'uint8-nhwc');
   // 2,000 tables of 2.3 KB, and 4 MiB for them.
@@ -153,14 +153,14 @@ test('tables that no longer fit make room for new ones', () => {
   expect(kernel.resize(picture, wholeAxis(70, 32), wholeAxis(1, 1), 'uint8-nhwc')).toEqual(before);
 });
 
-test('a resize that needs more working memory than there is says how much', () => {
+test('a resize that needs more working memory than available throws an error with the amount', () => {
   const small = new GuardedKernel({ sourceColumns: 8, sourceRows: 8, width: 8, height: 8 }, 1 << 20);
   const resize = () => small.resize(noise(100, 100, 6), wholeAxis(100, 50), wholeAxis(100, 50), 'uint8-nhwc');
   expect(resize).toThrow(DecodeBufferError);
   expect(resize).toThrow(/A resize of 100x100 pixels to 50x50 needs \d+ bytes of working memory, but there are \d+/);
 });
 
-test('the module has no data and no memory of its own, so that many instances share one', () => {
+test('the module has no data and no memory, so that many instances can share one memory', () => {
   const bytes = readFileSync(createRequire(import.meta.url).resolve('#reader/kernels/resize.wasm'));
   const sections = sectionsOf(bytes);
   const data = 11;

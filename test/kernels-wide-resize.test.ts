@@ -93,7 +93,7 @@ function reference({ values, width, channels, dtype }: Image, x: Axis, y: Axis):
   return result;
 }
 
-test('16-bit integers and floats of any number of channels have the sums of 64 bits, and nothing else in memory changes', () => {
+test('16-bit integers and floats of any number of channels are summed in 64 bits, and no other memory changes', () => {
   const random = randomOf('wide resize');
   const below = (limit: number) => Math.floor(random() * limit);
   for (let round = 0; round < 90 * TIMES; round++) {
@@ -118,7 +118,7 @@ test('16-bit integers and floats of any number of channels have the sums of 64 b
   }
 });
 
-test('a value that is not a number or infinite changes only the pixels that it has weight in', () => {
+test('a value that is NaN or infinite changes only the pixels in which it has a weight', () => {
   const values = new Float32Array(64).fill(1);
   values[0] = Number.POSITIVE_INFINITY;
   values[63] = Number.NaN;

@@ -50,7 +50,7 @@ function copyOf(name: string): string {
   return folder;
 }
 
-test("LitData's own chunks open as they are, with every value that its writer was given", async () => {
+test("LitData's own chunks open in place, with every value that was written", async () => {
   await using dataset = await openDataset(path.join(fixtures, 'photos'));
   expect([dataset.format, dataset.size, dataset.shards.length]).toEqual(['litdata', expected.length, 3]);
   expect(dataset.fields).toEqual(['caption.txt', 'jpg', 'mask.png']);
@@ -65,7 +65,7 @@ test("LitData's own chunks open as they are, with every value that its writer wa
   expect(found).toEqual(expected.map(({ checked, meta, score }) => [checked, meta.width, score]));
 });
 
-test('the loader streams them, and where chooses by their values', async () => {
+test('the loader streams LitData chunks, and where can use their values', async () => {
   await using dataset = await openDataset(path.join(fixtures, 'photos'));
   const options = { batchSize: 3, transform: 'train224', workers: 1, lastBatch: 'partial' } as const;
   const labels: number[] = [];
@@ -73,11 +73,11 @@ test('the loader streams them, and where chooses by their values', async () => {
   expect(labels.sort()).toEqual([0, 0, 1, 1]);
 });
 
-test('of samples that are tuples the one integer is the class', async () => {
+test('the class of a tuple sample is its only integer', async () => {
   expect(await pairsOf(path.join(fixtures, 'tuples'))).toEqual(pairs);
 });
 
-test('index adds checksums and sizes beside the chunks, and verify notices what has changed since', async () => {
+test('index adds checksums and sizes next to the chunks, and verify detects later changes', async () => {
   const folder = copyOf('photos');
   expect(await indexShards([folder])).toMatchObject({ shards: 3, samples: expected.length });
   expect(readdirSync(folder)).toContain('chunk-0-0.parquet');
@@ -91,7 +91,7 @@ test('index adds checksums and sizes beside the chunks, and verify notices what 
   expect((await verify(folder, { workers: 1 })).faults).toBeGreaterThan(0);
 });
 
-test('convert takes over fields, classes and values, from chunks that are compressed as a whole, too', async () => {
+test('convert keeps fields, classes and values, also of chunks that are compressed as a whole', async () => {
   const output = path.join(emptyFolder(), 'tars');
   await convert(path.join(fixtures, 'photos'), output, { workers: 1, format: 'tar' });
   expect((await readManifest(output)).columns.map(({ name }) => name)).toEqual(['checked', 'meta', 'score']);
@@ -108,7 +108,7 @@ test.each(['framed', 'samples'])('convert reads chunks with compressed samples (
   expect(await pairsOf(output)).toEqual(pairs);
 });
 
-test('convert reads rows in Arrow tables, with every value that the writer was given', async () => {
+test('convert reads rows in Arrow tables, with every value that was written', async () => {
   const output = path.join(emptyFolder(), 'tars');
   await convert(path.join(fixtures, 'rows'), output, { workers: 1 });
   await using dataset = await openDataset(output);
@@ -134,12 +134,12 @@ test('convert reads Arrow tables of several record batches that are compressed w
 test.each([
   ['rows-missing', 'its value "label" is missing in some rows'],
   ['rows-other', 'some of its rows have the value "extra", which the first row does not have'],
-])('rows that plain samples cannot express (%s) are refused by a sentence', async (name, sentence) => {
+])('rows that samples cannot express (%s) are rejected with a clear message', async (name, sentence) => {
   await expect(convert(path.join(fixtures, name), emptyFolder(), { workers: 1 })).rejects.toThrow(sentence);
 });
 
 test.each(['framed', 'samples', 'rows', 'rows-zstd'])(
-  'damage in %s is an error of ours, and never a value outside of the chunk',
+  'damage in %s throws a ShardtoolError, and never gives a value from outside the chunk',
   async (name) => {
     const file = path.join(fixtures, name, 'chunk-0-0.bin');
     const original = readFileSync(file);
@@ -178,11 +178,11 @@ test.each([
   ['framed', 'its samples are compressed in groups, so its samples cannot be read individually. Convert it with'],
   ['samples', 'its samples are compressed one by one, so'],
   ['rows', 'its rows are in an Arrow table, which newer versions of litdata use for dicts of plain values, so'],
-])('what is %s is refused by a sentence', async (name, sentence) => {
+])('LitData chunks of the kind "%s" are rejected with a clear message', async (name, sentence) => {
   await expect(openDataset(path.join(fixtures, name))).rejects.toThrow(sentence);
 });
 
-test('a chunk without its list, one that the list lacks, and lists of other things are errors that say so', async () => {
+test('a chunk without a list, one that the list does not contain, and lists of other data throw clear errors', async () => {
   const alone = path.join(emptyFolder(), 'chunk-0-0.bin');
   copyFileSync(path.join(fixtures, 'tuples/chunk-0-0.bin'), alone);
   await expect(openDataset(alone)).rejects.toThrow('cannot be read without index.json');

@@ -11,12 +11,12 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-test('after every change in a folder the dataset and its kept versions are as in a simple model', async () => {
+test('after every change in a folder the dataset and its kept versions agree with a simple model', async () => {
   for (let seed = 0; seed < TIMES; seed++) await playChanges(seed, STEPS, folderPlace());
   expect(server.asked).toEqual([]);
 }, 600_000);
 
-test('after every change in a bucket the dataset and its kept versions are as in a simple model', async () => {
+test('after every change in a bucket the dataset and its kept versions agree with a simple model', async () => {
   for (let seed = 0; seed < TIMES; seed++) {
     // Processes that are killed are in test/long.
     const { killed: _, ...place } = bucketPlace(server);

@@ -88,7 +88,7 @@ test.each([
   ['msgpack', 2],
   ['lmdb', undefined],
 ] as const)(
-  'raw pixels of Caffe are arrays of red, green and blue after convert, in shards of %s',
+  'raw pixels of Caffe become arrays of red, green and blue in shards of %s',
   async (format, maxShardSamples) => {
     const bytes = (number: number, shape: [number, number, number]) => arrayOf(number, shape, (value) => value % 256);
     const shards = newFolder();
@@ -103,7 +103,7 @@ test.each([
   },
 );
 
-test('float_data of Caffe is an array of float32 after convert', async () => {
+test('float_data of Caffe becomes an array of float32', async () => {
   const floats = (number: number, shape: [number, number, number]) =>
     arrayOf(number, shape, (value) => Math.fround(value / 8 - 3));
   const shards = newFolder();
@@ -116,7 +116,7 @@ test('float_data of Caffe is an array of float32 after convert', async () => {
   ]);
 });
 
-test('a loader has the pixels of a converted database of Caffe', async () => {
+test('a loader delivers the pixels of a converted Caffe database', async () => {
   const shards = newFolder();
   await convert(path.join(FIXTURES, 'datum-pixels.mdb'), shards);
   await using dataset = await openDataset(shards);
@@ -129,7 +129,7 @@ test('a loader has the pixels of a converted database of Caffe', async () => {
   expect(found.get(keys[1]!)).toEqual(GRAY(arrayOf(2, [1, 60, 80], bytes)));
 });
 
-test('pixels that begin like an image are pixels, if they have the length of their size', async () => {
+test('pixels that start like an image file are read as pixels if their length matches their size', async () => {
   const found = await datumSamples((bytes) => {
     const first = bytes.indexOf(Buffer.from(pixelsOf(1)));
     expect(first).toBeGreaterThan(0);
@@ -154,7 +154,7 @@ async function datumSamples(change: (bytes: Buffer) => void) {
   return found;
 }
 
-test('a Datum of another kind or size than it says is refused with its key, and not read as pixels', async () => {
+test('a Datum with another kind or size than stated is rejected with its key, and not read as pixels', async () => {
   const change = (offset: number, value: number) =>
     datumSamples((bytes) => {
       const data = bytes.indexOf(Buffer.from(pixelsOf(1)));
@@ -169,7 +169,7 @@ test('a Datum of another kind or size than it says is refused with its key, and 
   );
 });
 
-test('pixels without a container are refused where they cannot be read, with what to do', async () => {
+test('the error for raw pixels that cannot be read in place says what to do', async () => {
   const open = (name: string) => openDataset(path.join(FIXTURES, `${name}.mdb`));
   for (const name of ['raw', 'datum-pixels', 'datum-floats'])
     await expect(open(name)).rejects.toThrow(
@@ -202,7 +202,7 @@ function replaceAll(bytes: Buffer, from: string, to: string): void {
   for (let at = bytes.indexOf(from); at >= 0; at = bytes.indexOf(from)) bytes.write(to, at, 'latin1');
 }
 
-test('a value of another kind than that of the first sample is refused, and not read as one of its kind', async () => {
+test('a value of another kind than the first sample is rejected, and not read as that kind', async () => {
   const found = samplesOf('tensorpack', (bytes) => {
     const label = bytes.indexOf(IMAGES[1]!, 0, 'latin1') + IMAGES[1]!.length;
     expect(bytes[label]).toBe(0);
@@ -222,12 +222,12 @@ test('a text without an image is counted as skipped, like any other entry', asyn
   expect(skipped).toEqual(['label-000000009', 'lexicon-000000001']);
 });
 
-test('a text that is not UTF-8 is refused with its key', async () => {
+test('the error for a text that is not UTF-8 names its key', async () => {
   const found = samplesOf('ocr', (bytes) => replaceAll(bytes, 'two words', 'two\xffwords'));
   await expect(found).rejects.toThrow('the value of the key "label-000000002" is not a text of UTF-8: write it again.');
 });
 
-test('damage in such databases ends in an error of ours, and never in a sample outside the file', async () => {
+test('damage in such databases throws a ShardtoolError, and never gives a sample from outside the file', async () => {
   const names = [...Object.keys(EXPECTED), 'datum-pixels', 'datum-floats'];
   const files = names.map((name) => readFileSync(path.join(FIXTURES, `${name}.mdb`)));
   const change = fc.tuple(fc.nat({ max: 1 << 16 }), fc.nat({ max: 255 }));

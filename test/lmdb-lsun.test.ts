@@ -11,7 +11,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 const photos = fileURLToPath(new URL('../examples/photos/', import.meta.url));
 const python = systemPythonWith('torchvision', 'lmdb', 'PIL');
 
-test.runIf(python)("torchvision's LSUN opens a shard of images alone, and every image in it", () => {
+test.runIf(python)("torchvision's LSUN opens a shard of images only, with every image in it", () => {
   const files = readdirSync(join(photos, 'cat')).map((name) => join(photos, 'cat', name));
   const place = join(folder, 'classroom_val_lmdb');
   mkdirSync(place);

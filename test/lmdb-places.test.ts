@@ -53,7 +53,7 @@ test('a database is recognised by its content, as a folder of any name, as the f
   expect(converted.shards.map(({ name }) => name)).toEqual(['bedroom_train_lmdb.tar']);
 });
 
-test('a folder of single files opens as a dataset, and a file that is called as a database and is none is told', async () => {
+test('a folder of single files opens as a dataset, and an invalid file with the name of a database is reported', async () => {
   const folder = emptyFolder();
   for (const [name, key] of ['x', 'y'].entries()) database(path.join(folder, `${name}.lmdb`), { [key]: PNG });
   expect(await keysOf(folder)).toEqual(['x', 'y']);
@@ -64,7 +64,7 @@ test('a folder of single files opens as a dataset, and a file that is called as 
   await expect(openDataset(none, { layout: 'lmdb' })).rejects.toThrow('too few for an LMDB database');
 });
 
-test('of a folder with several databases the folder of one is to be given, or a split', async () => {
+test('for a folder with several databases, the folder of one, or a split, must be given', async () => {
   const folder = emptyFolder();
   for (const name of ['bedroom_train_lmdb', 'bedroom_val_lmdb']) database(path.join(folder, name, 'data.mdb'), IMAGES);
   expect(await keysOf(folder, { split: 'bedroom_val_lmdb' })).toEqual(['a', 'b']);
@@ -80,7 +80,7 @@ test('of a folder with several databases the folder of one is to be given, or a 
   await expect(openDataset(others)).rejects.toThrow('contains a dataset (tower): give the folder of that dataset');
 });
 
-test('a folder of files whose names say nothing is opened by the layout that is asked for, which the error names', async () => {
+test('a folder of files with unknown names opens with the option layout, which the error suggests', async () => {
   const folder = emptyFolder();
   for (const key of ['x', 'y']) database(path.join(folder, `part-${key}`), { [key]: PNG });
   writeFileSync(path.join(folder, 'notes'), 'of somebody');
@@ -90,7 +90,7 @@ test('a folder of files whose names say nothing is opened by the layout that is 
   expect(await keysOf(folder, { layout: 'lmdb' })).toEqual(['x', 'y']);
 });
 
-test('a shard of ours opens alone, by its folder and by its file', async () => {
+test('a single shard opens by its folder and by its file', async () => {
   const output = path.join(emptyFolder(), 'shards');
   await pack('examples/photos', output, { format: 'lmdb', workers: 1 });
   const all = await keysOf(path.join(output, '000000.lmdb'));
@@ -121,14 +121,14 @@ test.each([
     Buffer.from('\x80\x04\x95\x0a\0\0\0\0\0\0\0C\x06pixelsq.', 'latin1'),
     'is a pickled Python object, and reading it would mean running',
   ],
-])('a database of %s is refused with a sentence that names them', async (_, value, sentence) => {
+])('a database of %s is rejected with an error that names them', async (_, value, sentence) => {
   const place = path.dirname(database(path.join(emptyFolder(), 'foreign/data.mdb'), { '00000000': value }));
   await expect(openDataset(place)).rejects.toThrow(`the value of the key "00000000" ${sentence}`);
   const { code, stderr } = await shardtool('ls', place);
   expect([code, stderr]).toEqual([1, expect.stringContaining(sentence)]);
 });
 
-test('a value of no kind that is known stays bytes, also where it begins as other software does', async () => {
+test("a value of an unknown kind is read as bytes, even if it starts like other software's values", async () => {
   const values = {
     a: Buffer.from([0x22, 5, 1, 2]),
     b: Buffer.from([8, 3]),

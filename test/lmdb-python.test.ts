@@ -67,7 +67,7 @@ async function read(place: string): Promise<Entry[]> {
 
 for (const [name, interpreter] of interpreters) {
   for (const [shape, samples] of Object.entries(shapes)) {
-    test(`lmdb of ${name} reads and changes the database "${shape}", and it reads back equal here`, async () => {
+    test(`lmdb of ${name} reads and changes the database "${shape}", which is read back correctly`, async () => {
       const place = writeDatabase(join(folder, `${name}-${shape}`), samples(), lmdbImages);
       const ours = await read(place);
       const theirs = runPython<{ entries: number; before: Entry[]; after: Entry[] }>(
@@ -101,8 +101,10 @@ with lmdb.open(json.load(sys.stdin), readonly=True, lock=False) as env, env.begi
 }
 
 const fuzzer = pythonWith('lmdb');
-test.runIf(fuzzer)('databases that Python fills, deletes from and fills again at random read back equal', async () => {
-  const program = `
+test.runIf(fuzzer)(
+  'databases that Python fills, deletes from and fills again at random are read back correctly',
+  async () => {
+    const program = `
 import json, os, random, sys, zlib, lmdb
 place, seeds = json.load(sys.stdin)
 result = []
@@ -123,10 +125,11 @@ for seed in range(seeds):
     env.close()
 print(json.dumps(result))
 `;
-  const place = join(folder, 'random');
-  mkdirSync(place);
-  const wanted = runPython<Entry[][]>(program, [place, 12]);
-  for (const [seed, entries] of wanted.entries()) {
-    expect(JSON.stringify(await read(join(place, String(seed))))).toBe(JSON.stringify(entries));
-  }
-});
+    const place = join(folder, 'random');
+    mkdirSync(place);
+    const wanted = runPython<Entry[][]>(program, [place, 12]);
+    for (const [seed, entries] of wanted.entries()) {
+      expect(JSON.stringify(await read(join(place, String(seed))))).toBe(JSON.stringify(entries));
+    }
+  },
+);

@@ -63,7 +63,7 @@ function byKey([a]: [string, unknown], [b]: [string, unknown]): number {
 }
 
 for (const [name, samples] of Object.entries(shapes)) {
-  test.runIf(tools)(`mdb_stat, mdb_dump and mdb_copy take the database "${name}"`, async () => {
+  test.runIf(tools)(`mdb_stat, mdb_dump and mdb_copy accept the database "${name}"`, async () => {
     const place = writeDatabase(join(folder, name), samples(), lmdbImages);
     const entries = Array.from(samples(), ([key, bytes, fill]): [string, string] => {
       return [Buffer.from(key).toString('hex'), Buffer.alloc(bytes, fill).toString('hex')];
@@ -83,7 +83,7 @@ for (const [name, samples] of Object.entries(shapes)) {
   });
 }
 
-test.runIf(tools)('what mdb_load makes of our dump reads back equal here', async () => {
+test.runIf(tools)('the database that mdb_load makes of a dump reads back equal', async () => {
   const place = writeDatabase(join(folder, 'to-load'), shapes.mixed!(), lmdbImages);
   const loaded = join(folder, 'loaded');
   mkdirSync(loaded);
@@ -92,7 +92,7 @@ test.runIf(tools)('what mdb_load makes of our dump reads back equal here', async
   expect(JSON.stringify(await read(loaded))).toBe(JSON.stringify(await read(place)));
 });
 
-test.runIf(tools)('a value of 100 MB is one run of pages', async () => {
+test.runIf(tools)('a value of 100 MB is stored as one run of pages', async () => {
   const place = writeDatabase(join(folder, 'huge'), [['huge', 100_000_000, 7]], lmdbImages);
   expect(run('mdb_stat', place).toString()).toContain('Overflow pages: 24415\n');
   const copy = join(folder, 'huge-copy');
@@ -106,7 +106,7 @@ test.runIf(tools)('a value of 100 MB is one run of pages', async () => {
 });
 
 test.runIf(tools)(
-  'a hundred thousand entries are counted by mdb_stat and read here in order',
+  'a hundred thousand entries are counted by mdb_stat and read in order',
   async () => {
     const count = 100_000 * Math.min(TIMES, 10);
     const place = join(folder, 'million');
@@ -126,7 +126,7 @@ test.runIf(tools)(
   120_000,
 );
 
-test.runIf(tools)("a lock file that a tool left behind is nobody's business", async () => {
+test.runIf(tools)('a lock file that a tool left is ignored', async () => {
   const place = writeDatabase(join(folder, 'locked'), shapes.one!(), lmdbImages);
   copyFileSync(join(place, 'data.mdb'), join(place, 'lock.mdb'));
   expect(await read(place)).toEqual([['6f6e6c79', '0101010101']]);

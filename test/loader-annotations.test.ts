@@ -46,7 +46,7 @@ function objectsOf({ offsets, boxes, boxLabels, boxRows, keypoints, size }: Batc
   });
 }
 
-test('boxes lie where the pixels of their shapes lie, whatever was drawn, with their labels', async () => {
+test('boxes are at the pixels of their shapes, for any random transform, with their labels', async () => {
   let objects = 0;
   const off: number[] = [];
   await looked(tar, { transform: random, annotations: fromObjects, epochsPerLoop: 3 }, (batch) => {
@@ -74,7 +74,7 @@ test('boxes lie where the pixels of their shapes lie, whatever was drawn, with t
   expect(Math.max(...off)).toBeLessThan(30);
 });
 
-test('what lies on images is the same with one worker and three, stacked and as a list', async () => {
+test('annotations are the same with one worker and three, stacked and as a list', async () => {
   const plain = { transform: random, annotations: fromObjects, seed: 3 } as const;
   const once = await looked(tar, { ...plain, workers: 1 }, objectsOf);
   expect(await looked(tar, { ...plain, workers: 3 }, objectsOf)).toEqual(once);
@@ -82,7 +82,7 @@ test('what lies on images is the same with one worker and three, stacked and as 
   expect(new Set(once.flat().map(({ labels }) => labels.length)).size).toBeGreaterThan(2);
 });
 
-test('boxes come from lists in JSON and from arrays of NumPy, in pixels or parts, in the format asked for', async () => {
+test('boxes are read from lists in JSON and from NumPy arrays, in pixels or fractions, in the given format', async () => {
   const still = { shuffle: false, batchSize: 30 } as const;
   const given = Array.from({ length: 30 }, (_, i) => shapesOf(i));
   for (const annotations of [
@@ -105,7 +105,7 @@ test('boxes come from lists in JSON and from arrays of NumPy, in pixels or parts
   }
 });
 
-test('boxes, labels and keypoints come from columns of the index: numbers of one object, or JSON', async () => {
+test('boxes, labels and keypoints are read from columns of the index: numbers for one object, or JSON', async () => {
   const files = Object.fromEntries(Array.from({ length: 8 }, (_, i) => [`${i}.png`, PNG]));
   const rows = Array.from({ length: 8 }, (_, i) => {
     const many = Array.from({ length: i }, (_value, n) => ({ at: [n, i, 2, 3], kind: n }));
@@ -150,7 +150,7 @@ test('boxes, labels and keypoints come from columns of the index: numbers of one
   );
 });
 
-test('keypoints and polygons keep to their boxes', async () => {
+test('keypoints and polygons stay with their boxes', async () => {
   const transform = [{ name: 'randomHorizontalFlip' }, { name: 'resize', size: [HEIGHT * 2, WIDTH * 2] }] as const;
   let polygonCount = 0;
   await looked(tar, { transform, annotations: fromObjects }, ({ boxes, keypoints, polygons, offsets }) => {
@@ -203,7 +203,7 @@ const all: AnnotationOptions = {
 };
 const one = { boxes: [[1, 2, 3, 4]], labels: [0], points: [[1, 2]], polygons: [[1, 1, 5, 1, 5, 5]] };
 
-test('a bad sample that is skipped has no objects, and one that is replaced has those of the other', async () => {
+test('a bad sample that is skipped has no objects, and one that is replaced has those of its replacement', async () => {
   const tar = withBad({ ...one, boxes: [[3, 2, 1, 4]] });
   const raised = looked(tar, { annotations: all }, () => 0);
   await expect(raised).rejects.toThrow(BadSampleError);
@@ -218,7 +218,7 @@ test('a bad sample that is skipped has no objects, and one that is replaced has 
   }
 });
 
-test('a sample without the field is a bad one', async () => {
+test('a sample without the field is a bad sample', async () => {
   const bad = withBad(one, [entry({ name: 'b.box.npy' }, npyFloats([1, 2, 3, 4], [1, 4]))]);
   const boxes = { boxes: { field: 'box.npy' } };
   await expect(looked(bad, { annotations: boxes, keys: ['a'] }, () => 0)).rejects.toThrow(

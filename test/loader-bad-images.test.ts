@@ -9,7 +9,7 @@ import { emptyFolder } from './datasets.js';
 import { keysOf, look, type Seen } from './loader-look.js';
 import { archive, entry } from './tar-craft.js';
 
-test('batches before a bad sample come whole', async () => {
+test('batches before a bad sample are delivered completely', async () => {
   await using dataset = await openDataset(shards);
   const seen: Seen[] = [];
   const loop = async () => {
@@ -24,7 +24,7 @@ test('batches before a bad sample come whole', async () => {
   expect(keysOf(seen)).toEqual(order.slice(0, 6));
 });
 
-test('skip marks the row as not valid and blanks it; everything else is where it would be', async () => {
+test('skip marks the row as invalid and clears it, and all other rows are unchanged', async () => {
   const blank = crc32(new Uint8Array(24 * 24 * 3));
   for (const lastBatch of ['partial', 'pad'] as const) {
     const { seen, loader } = await run({ onBad: 'skip', batchSize: 10, lastBatch });
@@ -41,7 +41,7 @@ test('skip marks the row as not valid and blanks it; everything else is where it
   }
 });
 
-test('replace takes the next good sample of the same block; everything else is where it would be', async () => {
+test('replace uses the next good sample of the same block, and all other rows are unchanged', async () => {
   const { seen, loader } = await run({ onBad: 'replace', batchSize: 10 });
   const expected = order.slice();
   // Behind the last row of a block comes its first.
@@ -61,7 +61,7 @@ test('replace takes the next good sample of the same block; everything else is w
   );
 });
 
-test('a reason that is a sentence of its own ends with one full stop within another one', async () => {
+test('a reason that is a full sentence ends with one full stop within the message', async () => {
   const file = path.join(emptyFolder(), 'foreign.tar');
   writeFileSync(file, archive(entry({ name: 's0.jpg' }, 'GIF, or so it was hoped')));
   const told =
@@ -70,7 +70,7 @@ test('a reason that is a sentence of its own ends with one full stop within anot
   await expect(run({ ...base, batchSize: 1, onBad: 'replace' }, file)).rejects.toThrow(/PBM\)\. Its block/);
 });
 
-test('bad images of a list are empty where they are skipped', async () => {
+test('bad images in a list are empty if they are skipped', async () => {
   await using dataset = await openDataset(shards);
   const options = { ...base, onBad: 'skip', collate: 'list', transform: [{ name: 'resize', size: 24 }] } as const;
   const heights: number[] = [];

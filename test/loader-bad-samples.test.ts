@@ -10,7 +10,7 @@ import { batchesOf, keysOf, look, type Seen } from './loader-look.js';
 import { TIMES } from './repetitions.js';
 import { archive, entry } from './tar-craft.js';
 
-test('a bad sample ends the loop with shard, key and reason; the first of a batch, whichever worker had it', async () => {
+test('a bad sample ends the loop with shard, key and reason: the first of a batch, on any worker', async () => {
   for (let i = 0; i < 2 * TIMES; i++) {
     const error = await run({ batchSize: 48, workers: 3 }).catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(BadSampleError);
@@ -21,7 +21,7 @@ test('a bad sample ends the loop with shard, key and reason; the first of a batc
   }
 });
 
-test('substitutes do not depend on where the epoch was taken up, on workers or on the batch size', async () => {
+test('replacements do not depend on where the epoch was resumed, on workers or on the batch size', async () => {
   const whole = await run({ onBad: 'replace', batchSize: 7 });
   await using dataset = await openDataset(shards);
   const loader = dataset.loader({ ...base, onBad: 'replace', batchSize: 6 });
@@ -30,7 +30,7 @@ test('substitutes do not depend on where the epoch was taken up, on workers or o
   expect(keysOf(rest.seen)).toEqual(keysOf(whole.seen).slice(18));
 });
 
-test('a block without any good sample is an error, also for replace', async () => {
+test('a block without any good sample throws an error, also with replace', async () => {
   await expect(run({ onBad: 'replace', keys: badKeys })).rejects.toThrow(
     /sample "a\/\d{4}" cannot be used, and its block has no sample to replace it.*Its block is \d+ samples? long: choose fewer streams/,
   );
@@ -39,7 +39,7 @@ test('a block without any good sample is an error, also for replace', async () =
   expect(loader.report().bad).toBe(5);
 });
 
-test('of blocks of one sample the error names how many streams make longer ones, and those have substitutes', async () => {
+test('for blocks of one sample the error suggests a number of streams, with which samples have replacements', async () => {
   const few = { ...base, shuffleUnit: undefined, streams: undefined, blockSamples: undefined, keys: [...order] };
   await expect(run({ ...few, onBad: 'replace' })).rejects.toThrow(
     'Its block is 1 sample long: choose fewer streams (4 for a few hundred samples, 1 for a few). Run "shardtool verify --check decode"',
@@ -48,7 +48,7 @@ test('of blocks of one sample the error names how many streams make longer ones,
   expect(loader.report().bad).toBe(5);
 });
 
-test('of what the transform does not take no sentence says that a verification would find it', async () => {
+test('the error for an image that the transform rejects does not suggest verify', async () => {
   const options = { ...base, keys: ['a/0000'], transform: [{ name: 'randomCrop', size: 4000 }] } as const;
   const wrong = /smaller than the randomCrop of 4000x4000: resize it first, or set padIfNeeded of randomCrop\./;
   const told = async (work: Promise<unknown>) => ((await work.catch((error: unknown) => error)) as Error).message;
@@ -62,7 +62,7 @@ test('of what the transform does not take no sentence says that a verification w
   }
 });
 
-test('samples without an image, or with a field that is not what its name says, are bad samples too', async () => {
+test('samples without an image, or with a field that does not match its name, are bad samples too', async () => {
   await using photos = await openDataset(shards);
   const photo = (await photos.get(order[0]!)).fields.jpg!;
   const entries = [0, 1, 2, 3, 4, 5].flatMap((i) => [
@@ -116,22 +116,25 @@ test.each([
   ['first-epoch', 0, true],
   ['first-epoch', 1, false],
   ['never', 0, false],
-] as const)('checksum %s, a byte that changes before epoch %i: found is %s', async (checksum, before, found) => {
-  const location = await packedSound();
-  await using dataset = await openDataset(location);
-  await using loader = dataset.loader({ ...base, checksum });
-  const epoch = async (): Promise<string[]> => {
-    const seen: Seen[] = [];
-    for await (const batch of loader) seen.push(look(batch));
-    return keysOf(seen);
-  };
-  for (let e = 0; e < before; e++) await epoch();
-  await damage(location, order[30]!);
-  if (found) await expect(epoch()).rejects.toThrow(hasChanged);
-  else expect(await epoch()).toHaveLength(48);
-});
+] as const)(
+  'with checksum %s, a byte that changes before epoch %i is detected: %s',
+  async (checksum, before, found) => {
+    const location = await packedSound();
+    await using dataset = await openDataset(location);
+    await using loader = dataset.loader({ ...base, checksum });
+    const epoch = async (): Promise<string[]> => {
+      const seen: Seen[] = [];
+      for await (const batch of loader) seen.push(look(batch));
+      return keysOf(seen);
+    };
+    for (let e = 0; e < before; e++) await epoch();
+    await damage(location, order[30]!);
+    if (found) await expect(epoch()).rejects.toThrow(hasChanged);
+    else expect(await epoch()).toHaveLength(48);
+  },
+);
 
-test('the first epoch that is checked is a whole one, also where the run was taken up in the middle of one', async () => {
+test('the first epoch that is checked is a whole one, even if the run was resumed in the middle of an epoch', async () => {
   const location = await packedSound();
   await using dataset = await openDataset(location);
   const first = dataset.loader(base);
@@ -142,7 +145,7 @@ test('the first epoch that is checked is a whole one, also where the run was tak
   await expect(run({ state: first.state(), epochsPerLoop: 2 }, location)).rejects.toThrow(hasChanged);
 });
 
-test('a changed byte may be skipped or substituted like any bad sample', async () => {
+test('a changed byte can be skipped or replaced like any bad sample', async () => {
   const location = await packedSound();
   await damage(location, order[10]!);
   const { seen, loader } = await run({ onBad: 'replace', checksum: 'always' }, location);
@@ -153,7 +156,7 @@ test('a changed byte may be skipped or substituted like any bad sample', async (
 });
 
 test.each(['raise', 'skip', 'replace'] as const)(
-  'images of two sizes without a transform are no bad samples: the transform is named (onBad %s)',
+  'images of two sizes without a transform are not bad samples: the error suggests a transform (onBad %s)',
   async (onBad) => {
     const [source, output] = [emptyFolder(), path.join(emptyFolder(), 'shards')];
     mkdirSync(path.join(source, 'a'));

@@ -16,7 +16,7 @@ async function batches(options: LoaderOptions, location = shards): Promise<Seen[
   return seen;
 }
 
-test('an epoch has every sample exactly once, with the class of its folder', async () => {
+test('an epoch contains every sample exactly once, with the class of its folder', async () => {
   const seen = await batches({ batchSize: 16, transform: 'raw' });
   expect(seen.map(({ keys }) => keys.length)).toEqual([16, 16, 16, 12]);
   expect(new Set(keysOf(seen)).size).toBe(60);
@@ -26,7 +26,7 @@ test('an epoch has every sample exactly once, with the class of its folder', asy
   }
 });
 
-test('another seed and another epoch give another order and other crops', async () => {
+test('another seed or another epoch gives another order and other crops', async () => {
   const base = { batchSize: 60, transform: 'train224', seed: 1 } as const;
   const [first] = await batches(base);
   const [otherSeed] = await batches({ ...base, seed: 2 });
@@ -40,7 +40,7 @@ test('another seed and another epoch give another order and other crops', async 
 });
 
 test.each(['sample', 'chunk', 'shard'] as const)(
-  'units of a %s give every sample once, in few streams and small blocks',
+  'with %s units every sample is delivered once, with few streams and small blocks',
   async (shuffleUnit) => {
     const seen = await batches({ batchSize: 7, transform: 'raw', shuffleUnit, streams: 4, blockSamples: 3 });
     expect(keysOf(seen).toSorted()).toEqual([...new Set(keysOf(seen))].toSorted());
@@ -48,7 +48,7 @@ test.each(['sample', 'chunk', 'shard'] as const)(
   },
 );
 
-test('iterating again gives the next epoch, and epochsPerLoop goes through several in one loop', async () => {
+test('iterating again gives the next epoch, and epochsPerLoop gives several in one loop', async () => {
   const dataset = await openDataset(shards);
   const loader = dataset.loader({ batchSize: 30, transform: SMALL, workers: 1, seed: 5 });
   const epochs: Seen[][] = [];
@@ -63,7 +63,7 @@ test('iterating again gives the next epoch, and epochsPerLoop goes through sever
   expect(both).toEqual(epochs.flat());
 });
 
-test('without shuffling samples come in the order of the dataset', async () => {
+test('without shuffling, samples are in the order of the dataset', async () => {
   const dataset = await openDataset(shards);
   const inOrder: string[] = [];
   for await (const sample of dataset.samples()) inOrder.push(sample.key);
@@ -71,7 +71,7 @@ test('without shuffling samples come in the order of the dataset', async () => {
   expect(keysOf(await batches({ batchSize: 7, transform: 'raw', shuffle: false }))).toEqual(inOrder);
 });
 
-test('raw batches hold the encoded images, which are the files that were packed', async () => {
+test('raw batches contain the encoded images, which equal the packed files', async () => {
   const { readFile } = await import('node:fs/promises');
   const dataset = await openDataset(shards);
   let rows = 0;
@@ -86,7 +86,7 @@ test('raw batches hold the encoded images, which are the files that were packed'
   await dataset.close();
 });
 
-test('two loops over one loader at the same time are refused', async () => {
+test('two concurrent loops over one loader are rejected', async () => {
   const dataset = await openDataset(shards);
   const loader = dataset.loader({ batchSize: 16, transform: 'raw', workers: 1 });
   const first = loader[Symbol.asyncIterator]();
@@ -96,7 +96,7 @@ test('two loops over one loader at the same time are refused', async () => {
   await dataset.close();
 });
 
-test('an option that is not allowed is an error that names it', async () => {
+test('the error for an invalid option names it', async () => {
   const dataset = await openDataset(shards);
   expect(() => dataset.loader({ batchSize: 0 })).toThrow('batchSize');
   expect(() => dataset.loader({ batchsize: 8 } as never)).toThrow('batchsize');
@@ -104,7 +104,7 @@ test('an option that is not allowed is an error that names it', async () => {
   await dataset.close();
 });
 
-test('with reuse by hand all slots may be held, and asking for one more is an error instead of a wait for ever', async () => {
+test('with manual reuse all slots can be held, and requesting one more throws an error instead of waiting forever', async () => {
   const dataset = await openDataset(shards);
   const loader = dataset.loader({ batchSize: 4, transform: 'eval224', prefetchBatches: 3, reuse: 'manual' });
   const iterator = loader[Symbol.asyncIterator]();

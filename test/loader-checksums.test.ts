@@ -71,7 +71,7 @@ const ways: readonly (readonly [string, LoaderOptions, readonly string[]])[] = [
 describe.each(['tar', 'lmdb', 'msgpack'] as const)('in %s', (format) => {
   const location = shardsOf(format).then(damaged);
 
-  test.each(ways)('a changed byte of every field that is delivered is found: %s', async (_, options, fields) => {
+  test.each(ways)('a changed byte of every delivered field is detected: %s', async (_, options, fields) => {
     await using dataset = await openDataset(await location);
     const badOf = async (checksum: 'always' | 'never') => {
       const common = { image: 'npy', onBad: 'skip', batchSize: 6, workers: 1 } as const;
@@ -88,7 +88,7 @@ describe.each(['tar', 'lmdb', 'msgpack'] as const)('in %s', (format) => {
     expect(await badOf('never')).toEqual([]);
   });
 
-  test('get() and samples() find it in every field', async () => {
+  test('get() and samples() detect a changed byte in every field', async () => {
     await using dataset = await openDataset(await location);
     for (const [sample, field] of FIELDS.entries()) {
       const message = `field "${field}" of sample "${keyOf(sample)}" has changed since it was packed (checksum: crc32`;
@@ -99,7 +99,7 @@ describe.each(['tar', 'lmdb', 'msgpack'] as const)('in %s', (format) => {
   });
 });
 
-test('a msgpack value that became none at all has changed, too', async () => {
+test('a msgpack value that is no longer a value is reported as changed', async () => {
   await using dataset = await openDataset(await shardsOf('msgpack'));
   const row = await dataset.indexOf('s03');
   const { offset } = (await dataset.files.index(0)).fields.get('count')!;

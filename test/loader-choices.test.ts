@@ -23,7 +23,7 @@ function timesOf(keys: readonly string[]): Map<string, number> {
 
 const classOf = (key: string) => key.split('/')[0]!;
 
-test('a subset by class has its samples once each, with their labels', async () => {
+test('a subset by class contains its samples once each, with their labels', async () => {
   for (const options of [base, streaming]) {
     const seen = await batchesOf(shards, { ...options, classes: ['b', 3] });
     expect(new Set(keysOf(seen)).size).toBe(40);
@@ -32,7 +32,7 @@ test('a subset by class has its samples once each, with their labels', async () 
   }
 });
 
-test('a subset by keys has just these', async () => {
+test('a subset by keys contains exactly these samples', async () => {
   const keys = ['a/0000', 'b/0041', 'd/0079', 'c/0002'];
   for (const options of [base, streaming]) {
     expect(keysOf(await batchesOf(shards, { ...options, keys })).toSorted()).toEqual(keys.toSorted());
@@ -42,7 +42,7 @@ test('a subset by keys has just these', async () => {
   );
 });
 
-test('a predicate on the columns of the index selects', async () => {
+test('where selects by the columns of the index', async () => {
   for (const options of [base, streaming]) {
     const seen = await batchesOf(shards, { ...options, where: 'bytes >= 3000 and class in ("a", "c")' });
     const wanted = Array.from({ length: 80 }, (_, i) => i).filter((i) => i % 2 === 0 && Math.floor(i / 4) % 4 === 0);
@@ -51,7 +51,7 @@ test('a predicate on the columns of the index selects', async () => {
   }
 });
 
-test('weights share out an epoch of the usual length, and of any other', async () => {
+test('weights distribute an epoch of the usual length, and of any other length', async () => {
   const transform = [{ name: 'randomResizedCrop', size: 16, scale: [0.1, 1] }] as const;
   for (const options of [base, streaming]) {
     // As many as their sum: each comes as often as its weight says, and its repetitions are other crops.
@@ -66,7 +66,7 @@ test('weights share out an epoch of the usual length, and of any other', async (
   }
 });
 
-test('a sample comes as often as its share, or one of the two whole numbers next to it, and others each epoch', async () => {
+test('a sample is used as often as its share, rounded down or up, and differently in each epoch', async () => {
   for (const options of [base, streaming]) {
     const seen = await batchesOf(shards, {
       ...options,
@@ -91,7 +91,7 @@ test('a sample comes as often as its share, or one of the two whole numbers next
   }
 });
 
-test('an epoch may be any number of samples of the endless sequence of passes', async () => {
+test('an epoch may have any number of samples of the endless sequence of passes', async () => {
   for (const options of [base, streaming]) {
     const passes = keysOf(await batchesOf(shards, { ...options, epochsPerLoop: 2 }));
     const short = await batchesOf(shards, { ...options, samplesPerEpoch: 32, epochsPerLoop: 5 });
@@ -102,7 +102,7 @@ test('an epoch may be any number of samples of the endless sequence of passes', 
   }
 });
 
-test('an endless loop goes from epoch to epoch', async () => {
+test('an endless loop continues from epoch to epoch', async () => {
   await using dataset = await openDataset(shards);
   for (const options of [base, streaming]) {
     const epochs = new Set<number>();
@@ -117,7 +117,7 @@ test('an endless loop goes from epoch to epoch', async () => {
   }
 });
 
-test('without a shuffle a subset comes in the order of the dataset, over all ranks', async () => {
+test('without shuffling a subset is in the order of the dataset, across all ranks', async () => {
   await using dataset = await openDataset(shards);
   const inOrder: string[] = [];
   for await (const { key, label: cls } of dataset.samples()) if (cls === 2) inOrder.push(key);
@@ -128,7 +128,7 @@ test('without a shuffle a subset comes in the order of the dataset, over all ran
   expect(ranks.flatMap(validKeysOf).toSorted()).toEqual(inOrder.toSorted());
 });
 
-test.each(['sample', 'chunk', 'shard'] as const)('the unit of the shuffle may be a %s', async (shuffleUnit) => {
+test.each(['sample', 'chunk', 'shard'] as const)('the unit of the shuffle can be a %s', async (shuffleUnit) => {
   await using dataset = await openDataset(shards);
   const options = { ...base, shuffleUnit, streams: 2, blockSamples: 4 } as const;
   expect((await dataset.loader(options).info()).shuffleUnit).toBe(shuffleUnit);
@@ -142,14 +142,14 @@ test.each(['sample', 'chunk', 'shard'] as const)('the unit of the shuffle may be
   else expect(neighbours).toBeGreaterThan(25);
 });
 
-test('a selection without a sample, and one that leaves no batch, are errors', async () => {
+test('a selection without a sample, and one that leaves no batch, throw errors', async () => {
   await expect(batchesOf(shards, { ...base, where: 'width > 10000' })).rejects.toThrow('No sample is selected');
   await expect(batchesOf(shards, { ...base, keys: ['a/0000'], lastBatch: 'drop' })).rejects.toThrow(
     'Epoch 0 has 1 sample, too few for a batch of 16',
   );
 });
 
-test('of a sparse selection only what is selected is kept in memory, though it is read in long reads', async () => {
+test('for a sparse selection only the selected samples are kept in memory, even if they are read in long reads', async () => {
   await using dataset = await openDataset(shards);
   const { files } = dataset;
   // Whatever the load of this machine makes of its disk.
@@ -174,7 +174,7 @@ test('of a sparse selection only what is selected is kept in memory, though it i
   expect(loader.report().readBufferPeakBytes).toBeLessThan(bytes + 20 * 4 * 1024);
 });
 
-test('a device that is undefined is none: batches stay in the memory of the host', async () => {
+test('with device undefined, batches stay in the memory of the host', async () => {
   const dataset = await openDataset(shards);
   const loader = dataset.loader({ ...base, device: undefined });
   for await (const batch of loader) {
@@ -185,7 +185,7 @@ test('a device that is undefined is none: batches stay in the memory of the host
   await dataset.close();
 });
 
-test('of several captions each epoch draws one, the same whatever the workers and after a resume', async () => {
+test('for several captions each epoch draws one, the same for any number of workers and after a resume', async () => {
   const folder = await smallImages({ samples: 12 });
   for (let i = 0; i < 12; i++) {
     const name = path.join(folder, 'a', String(i).padStart(4, '0'));

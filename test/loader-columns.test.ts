@@ -29,7 +29,7 @@ async function packedWithColumns(format: 'tar' | 'lmdb' | 'msgpack'): Promise<st
 const base = { transform: [{ name: 'resize', size: [24, 24] }], shuffle: false, batchSize: 12, workers: 1 } as const;
 
 test.each(['tar', 'lmdb', 'msgpack'] as const)(
-  'columns of labels come with batches, samples() and get() (%s)',
+  'label columns are delivered by batches, samples() and get() (%s)',
   async (format) => {
     await using dataset = await openDataset(await packedWithColumns(format));
     const fields = ['caption', 'score', 'count', 'cls'];
@@ -51,7 +51,7 @@ test.each(['tar', 'lmdb', 'msgpack'] as const)(
   },
 );
 
-test('a field or column that no sample has is an error with the nearest name', async () => {
+test('the error for a field or column that no sample has suggests the nearest name', async () => {
   await using dataset = await openDataset(await packedWithColumns('tar'));
   const first = (options: object) =>
     dataset
@@ -71,7 +71,7 @@ test('a field or column that no sample has is an error with the nearest name', a
   await expect(first({ extraImages: ['caption'] })).rejects.toThrow('extraImages: no sample has "caption"');
 });
 
-test('options are looked at when the loader is made: names, values, and the steps of the transform', async () => {
+test('options are checked when the loader is created: names, values, and the steps of the transform', async () => {
   await using dataset = await openDataset(await packedWithColumns('tar'));
   const make = (options: object) => () => dataset.loader(options);
   expect(make({ batchsize: 3 })).toThrow('A loader has no option "batchsize"; did you mean "batchSize"?');
@@ -81,7 +81,7 @@ test('options are looked at when the loader is made: names, values, and the step
   expect(make({ mix: { name: 'mixup', alpha: -1 } })).toThrow('mix');
 });
 
-test('labels from a column are numbers, and a sample without one is a bad sample', async () => {
+test('labels from a column are numbers, and a sample without a value is a bad sample', async () => {
   await using dataset = await openDataset(await packedWithColumns('tar'));
   const labelled = async (options: LoaderOptions) => {
     const batches = [];
@@ -107,7 +107,7 @@ test('labels from a column are numbers, and a sample without one is a bad sample
   await expect(labelled({ labels: { field: 'count', classes: 0 } })).rejects.toThrow(/Expected the name of a field/);
 });
 
-test('lists of class numbers become 0 and 1 for each class, and lists of numbers a row each', async () => {
+test('lists of class numbers become a 0 or 1 per class, and lists of numbers one row each', async () => {
   const tags = [[0, 2], [], [1]];
   const tar = path.join(emptyFolder(), 'tags.tar');
   const files = tags.flatMap((list, i) => [

@@ -55,7 +55,7 @@ test.each([
   ],
   ['arrays', uncompressed, { workers: 2 }],
   ['arrays that are never checked', uncompressed, { checksum: 'never' }],
-] as const)('the batches of %s are those of a loader that reads into its own memory', async (_, location, more) => {
+] as const)('the batches of %s equal those of a loader that reads into its own memory', async (_, location, more) => {
   const inShards = await threeEpochs(location, more);
   const inMemory = await threeEpochs(location, { ...more, ...IN_MEMORY });
   expect(inShards.lines).toEqual(inMemory.lines);
@@ -88,7 +88,7 @@ test('a run that resumes within the first blocks of its first epoch continues wi
   expect(lines).toEqual(expected);
 });
 
-test('lists of images and views of them are those of a loader that reads into its own memory', async () => {
+test('lists of images and views of them equal those of a loader that reads into its own memory', async () => {
   const list = { ...options, transform: [{ name: 'resize', size: 20 }], collate: 'list' } as const;
   const pixels = async (more: LoaderOptions) => {
     await using dataset = await openDataset(compressed);
@@ -105,7 +105,7 @@ test('lists of images and views of them are those of a loader that reads into it
   expect((await pixels({})).length).toBe(96);
 });
 
-test('a sample that is damaged in its shard is named', async () => {
+test('a sample that is damaged in its shard is reported', async () => {
   const folder = path.join(emptyFolder(), 'damaged');
   cpSync(compressed, folder, { recursive: true });
   const shard = path.join(folder, '000000.tar');
@@ -132,7 +132,7 @@ test.each([
   ['images in memory', compressed, IN_MEMORY],
   ['single samples', compressed, { shuffleUnit: 'sample', ...IN_MEMORY }],
   ['arrays of which only crops are read', uncompressed, { checksum: 'never' }],
-] as const)('a shard that is cut ends the loop or costs its samples: %s', async (_, location, more) => {
+] as const)('a truncated shard ends the loop, or its samples are bad: %s', async (_, location, more) => {
   const folder = cutCopy(location);
   await using dataset = await openDataset(folder);
   onFastDisk(dataset);
@@ -216,7 +216,7 @@ test.each([{}, IN_MEMORY] as const)(
   },
 );
 
-test('a loop that was ended early has not checked the samples that it did not deliver', async () => {
+test('a loop that ended early has not checked the samples that it did not deliver', async () => {
   await using dataset = await openDataset(changedCopy());
   onFastDisk(dataset);
   let unseen = 0;
@@ -281,7 +281,7 @@ test.each([
   ['several ranks', { rank: 0, worldSize: 2, batchSize: 6 }],
   ['a last batch that is dropped', { batchSize: 10, lastBatch: 'drop' }],
   ['weights, in its own memory', { ...IN_MEMORY, weights: Array.from({ length: 48 }, (_, i) => (i % 2 ? 0.5 : 1.5)) }],
-] as const)('with %s, a sample is checked until it was delivered once', async (_, more) => {
+] as const)('with %s, a sample is checked until it has been delivered once', async (_, more) => {
   const folder = path.join(emptyFolder(), 'later');
   cpSync(uncompressed, folder, { recursive: true });
   await using dataset = await openDataset(folder);
@@ -307,7 +307,7 @@ test.each([
   expect(bad).toBeGreaterThan(0);
 });
 
-test('a shard that is gone ends the loop with its path', async () => {
+test('a deleted shard ends the loop with its path', async () => {
   const folder = path.join(emptyFolder(), 'gone');
   cpSync(uncompressed, folder, { recursive: true });
   await using dataset = await openDataset(folder);
@@ -320,7 +320,7 @@ test('a shard that is gone ends the loop with its path', async () => {
   }
 });
 
-test('a process that may open fewer files than there are shards reads all of them', async () => {
+test('a process that can open fewer files than there are shards reads all of them', async () => {
   const shards = await packedSmall({ samples: 150 }, { maxShardSamples: 1 });
   const args = ['-c', 'ulimit -n 100 && exec "$@"', 'sh', process.execPath, 'test/few-files-child.mjs', shards];
   const { stdout, stderr } = spawnSync('sh', args, { encoding: 'utf8' });

@@ -42,7 +42,7 @@ function run(program: string, location = shards, flags: readonly string[] = []) 
   return { stdout, stderr, status, signal };
 }
 
-test('a program that stops asking for batches ends by itself, although workers wait and batches are under way', () => {
+test('a program that stops requesting batches exits, although workers are waiting and batches are being prepared', () => {
   const { status, stdout, signal } = run(`
     const iterator = dataset.loader(options)[Symbol.asyncIterator]();
     await iterator.next();
@@ -203,11 +203,11 @@ function lines(name: keyof typeof PROGRAMS): string[] {
   return said[name] ?? [`it did not come so far: ${ended.stderr}`];
 }
 
-test('whatever becomes of workers, the process goes on and ends by itself', () => {
+test('whatever happens to workers, the process continues and exits normally', () => {
   expect(ended).toMatchObject({ status: 0, signal: null, stderr: '' });
 });
 
-test('a program that waits for a batch is kept alive until it is there, and no message is posted for a sample or a batch', () => {
+test('a program that waits for a batch is kept alive until it is ready, and no message is posted per sample or batch', () => {
   expect(lines('waits')).toEqual(['300 0 0']);
 });
 
@@ -227,15 +227,15 @@ test('a worker that runs out of heap ends the loop with its reason', () => {
   expect(lines('runsOutOfHeap')[0]).toMatch(/^WorkerDiedError: .*(memory|heap)/);
 });
 
-test('where one worker throws while they start, the loop ends at once, and the other workers too', () => {
+test('if one worker throws during startup, the loop and the other workers end immediately', () => {
   expect(lines('throwsAtStart')).toEqual([expect.stringMatching(/^WorkerDiedError: .*nothing can be loaded$/), 'soon']);
 });
 
-test('where one worker exits while they start, the loop ends at once, and the other workers too', () => {
+test('if one worker exits during startup, the loop and the other workers end immediately', () => {
   expect(lines('exitsAtStart')).toEqual([expect.stringMatching(/^WorkerDiedError: .*exit code 7/), 'soon']);
 });
 
-test('workers that end with an error, or not at all, when the loader is closed, do not keep it open', () => {
+test('workers that end with an error, or not at all, when the loader is closed, do not prevent closing', () => {
   expect(lines('neverEnds')).toEqual(['60 closed']);
 });
 
@@ -247,11 +247,11 @@ test('a worker that is terminated ends the loop with its reason', () => {
   expect(lines('isTerminated')).toEqual([expect.stringMatching(/^WorkerDiedError: .*exit code 1/)]);
 });
 
-test('a worker that cannot start ends the loop with its reason, and the process goes on, while others still start', () => {
+test('a worker that cannot start ends the loop with its reason, and the process continues, while others are still starting', () => {
   expect(lines('cannotStart')).toEqual(Array(1 + TIMES).fill('true'));
 });
 
-test('a worker that cannot start ends the loop with its reason although another one never comes to the end of its start', () => {
+test('a worker that cannot start ends the loop with its reason, although another never finishes starting', () => {
   expect(lines('neverStarts')[0]).toBe('WorkerDiedError: Decode worker 0 failed: no start');
 });
 
@@ -267,7 +267,7 @@ test('an abort signal ends the loop with its reason', async () => {
   expect(batches).toBe(3);
 });
 
-test('an abort signal ends a wait that is under way', async () => {
+test('an abort signal ends a pending wait', async () => {
   await using dataset = await openDataset(await packedPhotos());
   const controller = new AbortController();
   const loader = dataset.loader({ ...OPTIONS, batchSize: 60, transform: 'train224', signal: controller.signal });
@@ -278,7 +278,7 @@ test('an abort signal ends a wait that is under way', async () => {
   await expect(pending).rejects.toThrow('at once');
 });
 
-test('a shard that is cut under the reader ends the loop with an error that names it', async () => {
+test('a shard that is truncated while it is read ends the loop with an error that names it', async () => {
   const { truncate } = await import('node:fs/promises');
   const location = await packedPhotos();
   await using dataset = await openDataset(location);
@@ -289,7 +289,7 @@ test('a shard that is cut under the reader ends the loop with an error that name
   await expect(loop()).rejects.toThrow(/000002\.tar ends at byte 4096/);
 });
 
-test('loaders one after the other leave no thread behind', async () => {
+test('consecutive loaders leave no thread behind', async () => {
   await using dataset = await openDataset(shards);
   let after = 0;
   for (let i = 0; i < 3; i++) {

@@ -43,7 +43,7 @@ async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await turn();
 }
 
-test('a loop that waits for storage says so while it waits, and after', async () => {
+test('a loop that waits for storage reports that while it waits, and afterwards', async () => {
   await using dataset = await openDataset(shards);
   await using loader = dataset.loader(options);
   const reads = gate(dataset);
@@ -64,7 +64,7 @@ test('a loop that waits for storage says so while it waits, and after', async ()
   await iterator.return(undefined);
 });
 
-test('causes add up to the wait, over a loop and over all loops', async () => {
+test('causes add up to the wait, for a loop and for all loops', async () => {
   await using dataset = await openDataset(shards);
   await using loader = dataset.loader({ ...options, transform: [{ name: 'resize', size: [8, 8] }] });
   for (let epoch = 0; epoch < 2; epoch++) for await (const _ of loader);
@@ -79,7 +79,7 @@ test('causes add up to the wait, over a loop and over all loops', async () => {
   expect(loader.totals()).toMatchObject({ batches: 24, samples: 192, epoch: 1, bad: 0, requests: 0 });
 });
 
-test('a custom step that takes long is a wait for the transform', async () => {
+test('a slow custom step counts as waiting for the transform', async () => {
   await using dataset = await openDataset(shards);
   const go = new Int32Array(new SharedArrayBuffer(4));
   const module = new URL('./fixtures/step-that-waits.mjs', import.meta.url);
@@ -148,7 +148,7 @@ test('Prometheus reads the metrics of all loaders of a process on one port, unti
   expect(other.metricsUrl).toBeNull();
 });
 
-test('a port that is taken is an error of the option that names it', async () => {
+test('a port that is in use throws an error for the option metrics', async () => {
   const taken = createServer();
   await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
   const { port } = taken.address() as { port: number };
@@ -164,7 +164,7 @@ test('a port that is taken is an error of the option that names it', async () =>
   await new Promise((resolve) => taken.close(resolve));
 });
 
-test('an invalid option is refused by name', async () => {
+test('the error for an invalid option names it', async () => {
   await using dataset = await openDataset(shards);
   expect(() => dataset.loader({ ...options, metrics: { port: 70_000 } })).toThrow(
     "The loader's option metrics is invalid: it is { port: 9464 }",
@@ -236,7 +236,7 @@ test('metrics are sent to the collector of the standard variables, only if they 
   }
 });
 
-test('metrics are sent again and again while the loader is open', async () => {
+test('metrics are sent repeatedly while the loader is open', async () => {
   let sent: (() => void) | undefined;
   const thrice = new Promise<void>((resolve) => {
     sent = resolve;
@@ -256,7 +256,7 @@ test('metrics are sent again and again while the loader is open', async () => {
   }
 });
 
-test('a collector that fails is a warning, and all batches arrive', async () => {
+test('a collector that fails causes a warning, and all batches are delivered', async () => {
   await using server = await collector(503);
   vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', server.url);
   let note: ((warning: Error) => void) | undefined;
@@ -295,7 +295,7 @@ test('a loader can be closed while its collector answers neither this request no
   }
 });
 
-test('a collector that sends without end does not fill the memory', async () => {
+test('a collector that sends endless data does not fill the memory', async () => {
   vi.stubEnv('OTEL_EXPORTER_OTLP_ENDPOINT', 'http://127.0.0.1:4318');
   const kilobyte = new Uint8Array(1024).fill(32);
   let sent = 0;

@@ -64,7 +64,7 @@ function programOf(options: typeof OPTIONS): string {
   );
 }
 
-test("the loader's options have the names and types of the table in TypeScript", () => {
+test('the TypeScript options of the loader have the names and types of the table', () => {
   const folder = userProject();
   const [first, ...others] = OPTIONS;
   writeFileSync(path.join(folder, 'same.ts'), programOf(OPTIONS));
@@ -104,7 +104,7 @@ test.skipIf(python === null)("the typed dictionary of Python's loader has the na
   expect(runPython<{ wrong: string[] }>(HINTS, changed, python!).wrong).toEqual(['seed']);
 });
 
-test('docs/loader-options.md is made of the table', async () => {
+test('docs/loader-options.md equals the page generated from the table', async () => {
   await expect(page()).toMatchFileSnapshot('../docs/loader-options.md');
 });
 

@@ -13,7 +13,7 @@ for await (const { key } of dataset.samples()) keys.push(key);
 const order = Uint32Array.from({ length: 100 }, (_, at) => (at * 37 + 11) % 80);
 const inOrder = Array.from(order, (sample) => keys[sample]!);
 
-test('samples come in the order that is given, from memory and read in blocks', async () => {
+test('samples are delivered in the given order, from memory and read in blocks', async () => {
   for (const blocks of [{}, { blockSamples: 4 }, { blockSamples: 4, streams: 6 }]) {
     expect(keysOf(await batchesOf(shards, { ...base, ...blocks, indices: order }))).toEqual(inOrder);
     expect(keysOf(await batchesOf(shards, { ...base, ...blocks, indices: [...order], epochsPerLoop: 2 }))).toEqual([
@@ -23,7 +23,7 @@ test('samples come in the order that is given, from memory and read in blocks', 
   }
 });
 
-test('ranks share the order in turn, as a distributed sampler deals it', async () => {
+test('ranks take turns in the order, like a distributed sampler', async () => {
   const ranks = await Promise.all(
     [0, 1, 2].map((rank) => batchesOf(shards, { ...base, indices: order, blockSamples: 4, rank, worldSize: 3 })),
   );
@@ -32,13 +32,13 @@ test('ranks share the order in turn, as a distributed sampler deals it', async (
   });
 });
 
-test('a sample that comes twice in an epoch is another crop the second time', async () => {
+test('a sample that occurs twice in an epoch gets another crop the second time', async () => {
   const transform = [{ name: 'randomResizedCrop', size: 16, scale: [0.1, 1] }] as const;
   const lines = linesOf(await batchesOf(shards, { ...base, transform, indices: [5, 5, 5], blockSamples: 1 }));
   expect(new Set(lines).size).toBe(3);
 });
 
-test('epochs of another order each are several orders one behind the other', async () => {
+test('a different order per epoch can be given as a list of consecutive orders', async () => {
   const batches = await batchesOf(shards, {
     ...base,
     indices: [3, 1, 2, 2, 3, 1],
@@ -49,7 +49,7 @@ test('epochs of another order each are several orders one behind the other', asy
   expect([ofEpoch(0), ofEpoch(1)]).toEqual([[3, 1, 2].map((n) => keys[n]), [2, 3, 1].map((n) => keys[n])]);
 });
 
-test('a run goes on in the middle of an order, and not with another one', async () => {
+test('a run resumes in the middle of an order, and not with another order', async () => {
   const loader = dataset.loader({ ...base, indices: order, blockSamples: 4 });
   let seen = 0;
   for await (const _ of loader) if (++seen === 5) break;
@@ -77,7 +77,7 @@ function groupsOf(ranks: Awaited<ReturnType<typeof batchesOf>>[]): string[][] {
   return found;
 }
 
-test('groups of an order stay together on one rank and in one batch, and go on from a state on any number of ranks', async () => {
+test('groups of an order stay together on one rank and in one batch, and resume from a state on any number of ranks', async () => {
   const options = { ...base, indices: groups, globalBatchSize: 24, batchSize: undefined, blockSamples: 5 };
   const onRanks = (worldSize: number, more = {}) =>
     Promise.all(
@@ -95,7 +95,7 @@ test('groups of an order stay together on one rank and in one batch, and go on f
   );
 });
 
-test('what would separate a group is refused by name', async () => {
+test('an option that would split a group is rejected with its name', async () => {
   await expect(batchesOf(shards, { ...base, indices: groups })).rejects.toThrow(
     'batchSize is 8, but indices has groups of 3',
   );
@@ -108,7 +108,7 @@ test('what would separate a group is refused by name', async () => {
   );
 });
 
-test('a run in an order goes on with another number of ranks', async () => {
+test('a run in a custom order resumes with another number of ranks', async () => {
   const loader = dataset.loader({ ...base, indices: order });
   let seen = 0;
   for await (const _ of loader) if (++seen === 5) break;
@@ -123,7 +123,7 @@ test('a run in an order goes on with another number of ranks', async () => {
   });
 });
 
-test('what an order cannot stand beside, and what is none, is one sentence', async () => {
+test('the error for options that conflict with an order, and for an invalid order, is one sentence', async () => {
   for (const other of [{ where: 'width > 1' }, { weights: { a: 2 } }, { shuffle: true }, { classes: ['a'] }]) {
     await expect(batchesOf(shards, { ...base, ...other, indices: order })).rejects.toThrow(
       `indices already selects the samples and sets their order: remove ${Object.keys(other)[0]}, or indices.`,

@@ -6,7 +6,7 @@ import { batchesOf } from './loader-look.js';
 
 const shards = await packedPhotos();
 
-test('images are uint8 [n, height, width, 3] and hold a picture', async () => {
+test('images are uint8 [n, height, width, 3] and are not empty', async () => {
   const dataset = await openDataset(shards);
   let rows = 0;
   for await (const batch of dataset.loader({ batchSize: 8, transform: 'eval224', workers: 1 })) {
@@ -23,7 +23,7 @@ test('images are uint8 [n, height, width, 3] and hold a picture', async () => {
   await dataset.close();
 });
 
-test('the same seed gives the same batches to the byte, whatever the workers, the prefetch depth and the checksum', async () => {
+test('the same seed gives identical batches for any number of workers, prefetch depth and checksum option', async () => {
   const base = { batchSize: 16, transform: 'train224', seed: 42 } as const;
   const one = await batchesOf(shards, { ...base, workers: 1 });
   expect(await batchesOf(shards, { ...base, workers: 3, prefetchBatches: 2, checksum: 'always' })).toEqual(one);
@@ -31,7 +31,7 @@ test('the same seed gives the same batches to the byte, whatever the workers, th
   expect(await batchesOf(shards, { ...base, ...other })).toEqual(one);
 });
 
-test('float batches are the uint8 ones, scaled and normalised', async () => {
+test('float batches equal the uint8 batches, scaled and normalized', async () => {
   const mean = [0.485, 0.456, 0.406] as const;
   const std = [0.229, 0.224, 0.225] as const;
   const steps = [{ name: 'resize', size: [32, 48] }] as const;
@@ -54,7 +54,7 @@ test('float batches are the uint8 ones, scaled and normalised', async () => {
   }
 });
 
-test('images of differing size come as a list, one array each', async () => {
+test('images of different sizes are delivered as a list, one array each', async () => {
   const dataset = await openDataset(shards);
   let images = 0;
   for await (const batch of dataset.loader({

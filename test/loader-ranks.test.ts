@@ -33,7 +33,7 @@ const WORLD_SIZES = TIMES === 1 ? [3, 4] : [2, 3, 4, 6, 12];
 /** Processes that are ranks. */
 const PROCESSES = TIMES === 1 ? 2 : 4;
 
-test(`under ${WORLD_SIZES.join(', ')} ranks the epoch comes exactly once, in the same global batches`, async () => {
+test(`with ${WORLD_SIZES.join(', ')} ranks every sample of an epoch is delivered once, in the same global batches`, async () => {
   const alone = await batchesOf(shards, { ...base, globalBatchSize: 12, lastBatch: 'pad' });
   for (const worldSize of WORLD_SIZES) {
     const ranks = await everyRank(worldSize, { globalBatchSize: 12 });
@@ -43,16 +43,16 @@ test(`under ${WORLD_SIZES.join(', ')} ranks the epoch comes exactly once, in the
   }
 });
 
-test('a number of ranks that does not divide streams and batch is refused with those that do', async () => {
+test('the error for a number of ranks that does not divide streams and batch lists those that do', async () => {
   await expect(everyRank(5, { globalBatchSize: 60 })).rejects.toThrow('use 1, 2, 3, 4, 6, 12 ranks');
   await expect(everyRank(8, { globalBatchSize: 12 })).rejects.toThrow('which 8 ranks cannot share evenly');
 });
 
-test("the rank's batch size gives the batches of the global one", async () => {
+test('the batch size per rank gives the batches of the global batch size', async () => {
   expect(await everyRank(3, { batchSize: 4 })).toEqual(await everyRank(3, { globalBatchSize: 12 }));
 });
 
-test('the last batch is padded by marked rows, dropped, or smaller; every rank has as many batches', async () => {
+test('the last batch is padded with marked rows, dropped, or smaller, and every rank has as many batches', async () => {
   const padded = await everyRank(4, { batchSize: 4, lastBatch: 'pad' });
   expect(padded.map((batches) => batches.length)).toEqual([7, 7, 7, 7]);
   expect(padded.map((batches) => batches.at(-1)!.keys.length)).toEqual([4, 4, 4, 4]);
@@ -69,12 +69,12 @@ test('the last batch is padded by marked rows, dropped, or smaller; every rank h
   expect(partial.map(validKeysOf)).toEqual(padded.map(validKeysOf));
 });
 
-test('a rank for which no sample of a partial last batch is left gets one marked row', async () => {
+test('a rank without samples of a partial last batch gets one marked row', async () => {
   const ranks = await everyRank(3, { batchSize: 34, lastBatch: 'partial' });
   expect(ranks.map((batches) => batches.at(-1)!.valid)).toEqual([[1], [0], [0]]);
 });
 
-test('an epoch too short for one batch is an error where the last batch is dropped', async () => {
+test('an epoch that is too short for one batch throws an error if the last batch is dropped', async () => {
   await expect(
     batchesOf(shards, { ...base, batchSize: 104, lastBatch: 'drop', epochsPerLoop: Infinity }),
   ).rejects.toThrow('Epoch 0 has 103 samples, too few for a batch of 104');
@@ -100,7 +100,7 @@ test('64 ranks share one shard', async () => {
 test.each([
   ['torchrun', { RANK: '2', WORLD_SIZE: '4' }],
   ['srun', { SLURM_PROCID: '2', SLURM_NTASKS: '4' }],
-])('rank and number of ranks are those that %s sets', async (_, variables) => {
+])('rank and number of ranks are read from %s', async (_, variables) => {
   for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);
   await using dataset = await openDataset(shards);
   expect(await dataset.loader({ batchSize: 4 }).info()).toMatchObject({ rank: 2, worldSize: 4, globalBatchSize: 16 });
@@ -108,7 +108,7 @@ test.each([
   expect(given).toMatchObject({ rank: 0, worldSize: 1 });
 });
 
-test(`${PROCESSES} processes on one machine are as many ranks`, async () => {
+test(`${PROCESSES} processes on one machine form as many ranks`, async () => {
   const options = { ...base, globalBatchSize: 12, workers: 1 };
   const processes = Array.from({ length: PROCESSES }, (_, rank) => rankInProcess(rank, PROCESSES, options));
   const ranks = await Promise.all(processes);

@@ -41,7 +41,7 @@ async function namedLimit(options: LoaderOptions): Promise<number> {
   return Number(/readBufferBytes to at least (\d+)/.exec((error as Error).message)![1]);
 }
 
-test('samples from 1 KB to 1 MB, sorted by size, come through the least memory that is asked for, epoch after epoch', async () => {
+test('samples from 1 KB to 1 MB, sorted by size, can be read with the smallest accepted buffer, epoch after epoch', async () => {
   const options = { ...chunks, batchSize: 8, epochsPerLoop: 4 };
   const ample = await batchesOf(uneven, options);
   const least = await namedLimit({ ...options, readBufferBytes: 1_000_000 });
@@ -58,7 +58,7 @@ test('samples from 1 KB to 1 MB, sorted by size, come through the least memory t
   );
 });
 
-test('read buffers take what was computed beforehand, and no more', async () => {
+test('read buffers use about as much memory as computed beforehand', async () => {
   await using dataset = await openDataset(even);
   await using loader = dataset.loader({ ...chunks, batchSize: 8 });
   const { readBufferBytes, readBufferLimitBytes } = await loader.info();
@@ -69,7 +69,7 @@ test('read buffers take what was computed beforehand, and no more', async () => 
   expect(readBufferLimitBytes).toBeGreaterThan(readBufferBytes);
 });
 
-test('where everything is kept in memory, the least that is asked for is enough', async () => {
+test('if everything is kept in memory, the smallest accepted limit is enough', async () => {
   const options = { transform: 'raw', workers: 1, batchSize: 16, epochsPerLoop: 3 } as const;
   const least = await namedLimit({ ...options, readBufferBytes: 1000 });
   await using dataset = await openDataset(uneven);
@@ -80,11 +80,11 @@ test('where everything is kept in memory, the least that is asked for is enough'
   expect(loader.report().readBufferPeakBytes).toBeLessThanOrEqual(least);
 });
 
-test('a limit over what a machine has is no reason to fail', async () => {
+test('a limit above the memory of the machine is accepted', async () => {
   expect(keysOf(await batchesOf(even, { ...chunks, readBufferBytes: 2 ** 50 }))).toHaveLength(240);
 });
 
-test('a consumer that stops asking stops the reads', async () => {
+test('reads stop if the consumer stops requesting batches', async () => {
   await using dataset = await openDataset(even);
   const watched = watchReads(dataset);
   await using loader = dataset.loader({ ...chunks, batchSize: 4, prefetchBatches: 2, epochsPerLoop: Infinity });
@@ -103,7 +103,7 @@ test('a consumer that stops asking stops the reads', async () => {
   await iterator.return(undefined);
 });
 
-test('many short epochs follow one another through memory for little more than one', async () => {
+test('many short epochs in a row need little more memory than one', async () => {
   await using dataset = await openDataset(even);
   const least = await namedLimit({ ...chunks, batchSize: 16, readBufferBytes: 1000 });
   await using loader = dataset.loader({
@@ -121,7 +121,7 @@ test('many short epochs follow one another through memory for little more than o
   expect([...epochs.values()].map((keys) => keys.size)).toEqual(Array(25).fill(240));
 });
 
-test('an iteration that ends early leaves no read under way, wherever it was', async () => {
+test('an iteration that ends early, at any point, leaves no running read', async () => {
   await using dataset = await openDataset(even);
   const watched = watchReads(dataset, 3);
   for (let batches = 1; batches <= 8; batches++) {
@@ -138,7 +138,7 @@ test('an iteration that ends early leaves no read under way, wherever it was', a
   }
 });
 
-test('what goes wrong while a shard is read is thrown after all batches that were read before it', async () => {
+test('an error while a shard is read is thrown after all batches that were read before it', async () => {
   const whole = await batchesOf(even, { ...chunks, batchSize: 8 });
   await using dataset = await openDataset(even);
   const { files } = dataset;
@@ -160,27 +160,24 @@ test('what goes wrong while a shard is read is thrown after all batches that wer
 test.each([
   ['streams', { shuffleUnit: 'chunk' }],
   ['keeps everything', { shuffleUnit: 'sample' }],
-] as const)(
-  'a dataset that is closed under a loader that %s ends its loop with the reason',
-  async (_, { shuffleUnit }) => {
-    const dataset = await openDataset(even);
-    const loader = dataset.loader({
-      ...chunks,
-      shuffleUnit,
-      batchSize: 8,
-      prefetchBatches: 2,
-      epochsPerLoop: Infinity,
-    });
-    let batches = 0;
-    const loop = async () => {
-      for await (const _ of loader) if (++batches === 2) await dataset.close();
-    };
-    await expect(loop()).rejects.toThrow('The dataset was closed while it was in use');
-    await expect(dataset.get(0)).rejects.toThrow('The dataset was closed');
-  },
-);
+] as const)('a dataset that is closed while a loader %s ends its loop with the reason', async (_, { shuffleUnit }) => {
+  const dataset = await openDataset(even);
+  const loader = dataset.loader({
+    ...chunks,
+    shuffleUnit,
+    batchSize: 8,
+    prefetchBatches: 2,
+    epochsPerLoop: Infinity,
+  });
+  let batches = 0;
+  const loop = async () => {
+    for await (const _ of loader) if (++batches === 2) await dataset.close();
+  };
+  await expect(loop()).rejects.toThrow('The dataset was closed while it was in use');
+  await expect(dataset.get(0)).rejects.toThrow('The dataset was closed');
+});
 
-test('a loader that is closed while a batch is awaited, or between two, ends its loop with the reason and can start anew', async () => {
+test('a loader that is closed while a batch is awaited, or between two, ends its loop with the reason and can start again', async () => {
   await using dataset = await openDataset(even);
   const watched = watchReads(dataset, 5);
   await using loader = dataset.loader({ ...chunks, batchSize: 8, prefetchBatches: 2 });
@@ -202,7 +199,7 @@ test('a loader that is closed while a batch is awaited, or between two, ends its
   expect(new Set(keysOf(seen)).size).toBe(240);
 });
 
-test('encoded batches that are held stay as they are until they are released, also beyond the end of the loop', async () => {
+test('encoded batches that are held stay unchanged until they are released, even after the end of the loop', async () => {
   await using dataset = await openDataset(even);
   await using loader = dataset.loader({
     ...chunks,

@@ -50,7 +50,7 @@ function rowsOf(seen: readonly Seen[]): string[] {
   });
 }
 
-test('each sample comes several times in a row with the random numbers of its occurrences, on any ranks', async () => {
+test('each sample is delivered several times in a row, each with its own random numbers, on any number of ranks', async () => {
   const expected = await expectedLines({}, 3);
   expect(new Set(expected).size).toBe(210);
   for (const workers of [1, 3])
@@ -100,7 +100,7 @@ test('samplesPerEpoch counts repetitions, and the next epoch continues in the mi
   expect(seen.map(({ epoch }) => epoch)).toEqual([0, 1, 2, 3].flatMap((epoch) => new Array(6).fill(epoch)));
 });
 
-test('selected, weighted and ordered samples are repeated, each with random numbers of its own', async () => {
+test('selected, weighted and ordered samples are repeated, each time with other random numbers', async () => {
   const where = await batchesOf(shards, { ...base, where: 'cls == 2', repeats: 4 });
   const selected = keysOf(await batchesOf(shards, { ...base, where: 'cls == 2' }));
   expect(keysOf(where)).toEqual(selected.flatMap((key) => [key, key, key, key]));
@@ -129,7 +129,7 @@ test('a custom step cannot drop a repeated sample', async () => {
   await expect(batchesOf(shards, { ...base, customSteps, repeats: 2 })).rejects.toThrow(/drops sample.*with repeats/);
 });
 
-test('repeats is refused by name where it does not work', async () => {
+test('repeats is rejected by name with options that it cannot be combined with', async () => {
   await expect(batchesOf(shards, { ...base, repeats: 0 })).rejects.toThrow('repeats');
   await expect(batchesOf(shards, { ...base, repeats: 2, aspectBuckets: [[16, 16]] })).rejects.toThrow(
     'repeats does not work with aspectBuckets',

@@ -40,20 +40,20 @@ async function withStates(options: LoaderOptions): Promise<{ seen: Seen[]; state
 const run = await withStates({ ...base, batchSize: 16, epochsPerLoop: 2 });
 const lines = linesOf(run.seen);
 
-test.each([0, 4, 8, 9, 10, 17])('a run taken up after batch %i goes on as the one that was not stopped', async (b) => {
+test.each([0, 4, 8, 9, 10, 17])('a run resumed after batch %i continues like an uninterrupted one', async (b) => {
   const repeat = b < 9 ? 2 : 1;
   const rest = await batchesOf(shards, { ...base, batchSize: 16, epochsPerLoop: repeat, state: run.states[b] });
   expect(rest).toEqual(run.seen.slice(b + 1));
 });
 
-test('a state that was taken at the very end of an epoch goes on with the next', async () => {
+test('a state that was taken at the very end of an epoch resumes with the next epoch', async () => {
   const next = await batchesOf(shards, { ...base, batchSize: 16, state: run.states[9] });
   expect(next).toEqual(run.seen.slice(10));
   const third = await batchesOf(shards, { ...base, batchSize: 16, state: run.states[19] });
   expect(third.map(({ epoch }) => epoch)).toEqual(Array(10).fill(2));
 });
 
-test('a state goes on under other workers, prefetching and batch sizes with the same samples and the same pixels', async () => {
+test('a state resumes with other workers, prefetching and batch sizes with the same samples and the same pixels', async () => {
   for (const other of [
     { batchSize: 16, workers: 3, prefetchBatches: 1 },
     { batchSize: 7, prefetchBatches: 6, readConcurrency: 1 },
@@ -64,7 +64,7 @@ test('a state goes on under other workers, prefetching and batch sizes with the 
   }
 });
 
-test('a state goes on with another number of ranks, and from one to the next', async () => {
+test('a state resumes with another number of ranks, again and again', async () => {
   const resumed = (worldSize: number, batchSize: number, state: LoaderState) =>
     Promise.all(
       Array.from({ length: worldSize }, async (_, rank) => {
@@ -90,7 +90,7 @@ function dealtOut(ranks: readonly string[][]): string[] {
   return ranks[0]!.flatMap((_, row) => ranks.map((rows) => rows[row]!));
 }
 
-test('a second loop over the loader begins the next epoch after a break, and the state stays where the break was', async () => {
+test('a second loop after a break begins the next epoch, and the state stays at the break', async () => {
   await using dataset = await openDataset(shards);
   await using loader = dataset.loader({ ...base, workers: 1, batchSize: 16, epochsPerLoop: 3 });
   let batches = 0;
@@ -103,7 +103,7 @@ test('a second loop over the loader begins the next epoch after a break, and the
   expect(loader.state()).toEqual(run.states[10]);
 });
 
-test('to name the epoch of a state with setEpoch keeps its place; another epoch begins at its start', async () => {
+test('setting the epoch of a state with setEpoch keeps its position, and another epoch starts at its beginning', async () => {
   await using dataset = await openDataset(shards);
   await using resumed = dataset.loader({ ...base, workers: 1, batchSize: 16, state: run.states[3] });
   resumed.setEpoch(0);
@@ -120,7 +120,7 @@ test('to name the epoch of a state with setEpoch keeps its place; another epoch 
   }
 });
 
-test('a loop over an epoch that its state has ended is empty, and the next one goes through the next epoch', async () => {
+test('a loop over an epoch that its state has finished is empty, and the next loop gives the next epoch', async () => {
   await using dataset = await openDataset(shards);
   await using loader = dataset.loader({ ...base, workers: 1, batchSize: 16, state: run.states[9] });
   loader.setEpoch(0);
@@ -132,7 +132,7 @@ test('a loop over an epoch that its state has ended is empty, and the next one g
   }
 });
 
-test('a state tells where the run is before its first batch, too', async () => {
+test('a state is available before the first batch', async () => {
   await using dataset = await openDataset(shards);
   await using loader = dataset.loader({ ...base, batchSize: 16, state: run.states[5] });
   expect(() => loader.state()).toThrow('There is no state before the first batch');
@@ -140,7 +140,7 @@ test('a state tells where the run is before its first batch, too', async () => {
   expect(loader.state()).toEqual(run.states[5]);
 });
 
-test('weights that are not whole, classes and short epochs go on as they were', async () => {
+test('weights that are not integers, classes and short epochs resume correctly', async () => {
   const weights = { a: 2.5, b: 0.5 };
   const choices = [{ weights }, { weights, samplesPerEpoch: 70 }, { classes: ['a', 'c'] }, { samplesPerEpoch: 64 }];
   for (const choice of choices) {
@@ -165,13 +165,13 @@ test.each([
   ['other streams', {}, { streams: 24 }, /saved with streams 12/],
   ['other weights', {}, { weights: { a: 2 } }, /selection/],
   ['another way of decoding', {}, { decode: 'exact' as const }, /saved with decode scaled, but decode is exact now/],
-  ['a way of decoding that there is not', { decode: 'slow' }, {}, /not a state of a loader \(decode: "slow"\)/],
-])('a state of %s is refused with the reason', async (_, change, options, reason) => {
+  ['an unknown way of decoding', { decode: 'slow' }, {}, /not a state of a loader \(decode: "slow"\)/],
+])('a state with %s is rejected with the reason', async (_, change, options, reason) => {
   const state = { ...run.states[3], ...change };
   await expect(batchesOf(shards, { ...base, batchSize: 16, ...options, state })).rejects.toThrow(reason);
 });
 
-test('a run that resumes with another codec is warned, unless the codecs give the same pixels', async () => {
+test('a run that resumes with another codec gets a warning, unless the codecs give the same pixels', async () => {
   const warnings: (Error & { code?: string })[] = [];
   const note = (warning: Error) => warnings.push(warning);
   process.on('warning', note);
@@ -195,13 +195,13 @@ test('a run that resumes with another codec is warned, unless the codecs give th
   }
 });
 
-test('what is no state is refused', async () => {
+test('an invalid state is rejected', async () => {
   for (const state of [null, 'state', {}, { version: 1 }, { ...run.states[3], position: -1 }]) {
     await expect(batchesOf(shards, { ...base, batchSize: 16, state })).rejects.toThrow('not a state of a loader');
   }
 });
 
-test('going on late in an epoch reads the rest of the current blocks and what is still to come, not what was', async () => {
+test('resuming late in an epoch reads the rest of the current blocks and what follows, but nothing before', async () => {
   const large = await packedSmall({ samples: 1200 }, { maxShardSamples: 100 });
   const options = {
     transform: 'raw',
@@ -277,7 +277,7 @@ function ended(child: ChildProcess): Promise<void> {
   });
 }
 
-test('a reader that is killed again and again goes on from its last saved state, without losing or repeating a sample', async () => {
+test('a reader that is killed repeatedly resumes from its last saved state, without losing or repeating a sample', async () => {
   const stateFile = path.join(emptyFolder(), 'state.json');
   const keys: string[] = [];
   for (let kill = 0; kill < 3 * TIMES; kill++) {

@@ -36,7 +36,7 @@ function inFile(file: number, { images }: Batch): Buffer {
 
 const bytesOf = ({ images }: Batch) => new Uint8Array(images!.buffer, images!.byteOffset, images!.byteLength);
 
-test('each batch lies in the file as it lies in memory, in the loader that begins anew, too', async () => {
+test('each batch is the same in the file as in memory, also after the loader starts again', async () => {
   const file = namelessFile();
   await using dataset = await openDataset(shards);
   const transforms: Required<LoaderOptions>['transform'][] = [
@@ -57,7 +57,7 @@ test('each batch lies in the file as it lies in memory, in the loader that begin
   }
 });
 
-test('a batch that is held stays in the file when the loader has ended', async () => {
+test('a batch that is held stays in the file after the loader has ended', async () => {
   const file = namelessFile();
   await using dataset = await openDataset(shards);
   const loader = dataset.loader({ batchSize: 7, workers: 1, slotFile: file, reuse: 'manual', transform: square });
@@ -72,7 +72,7 @@ test('a batch that is held stays in the file when the loader has ended', async (
   expect(crc32(bytes)).toBe(place.sum);
 });
 
-test('batches that are held stay in the file in the loops that follow one which was left', async () => {
+test('batches that are held stay in the file during the loops that follow a loop that was left', async () => {
   const file = namelessFile();
   await using dataset = await openDataset(shards);
   await using loader = dataset.loader({
@@ -96,7 +96,7 @@ test('batches that are held stay in the file in the loops that follow one which 
   }
 });
 
-test('a file is as large as the slots and not as the memory', async () => {
+test('the file is only as large as the slots', async () => {
   const file = namelessFile();
   await using dataset = await openDataset(shards);
   await using loader = dataset.loader({
@@ -113,7 +113,7 @@ test('a file is as large as the slots and not as the memory', async () => {
   expect(fstatSync(file).size).toBeLessThan(slotBytes + 2 * 65_536);
 });
 
-test('a file that cannot be written, or is none, is refused with the reason', async () => {
+test('the error for an invalid file, or one that cannot be written, states the reason', async () => {
   await using dataset = await openDataset(shards);
   for (const [file, reason] of [
     [namelessFile('r'), /file descriptor \d+ \(EINVAL/],

@@ -39,7 +39,7 @@ async function epoch(location: string, options: object): Promise<string[]> {
   return digests;
 }
 
-test('a slow file system gives the batches of a quick one, whatever the unit of the order', async ({ skip }) => {
+test('a slow file system gives the same batches as a fast one, for any unit of the order', async ({ skip }) => {
   const slowfs = buildSlowfs(emptyFolder());
   if (slowfs === null) return skip();
   const shards = await packedSmall({ samples: 256, bytes: () => 10_000 }, { maxShardSamples: 16 });
@@ -58,7 +58,7 @@ test('a slow file system gives the batches of a quick one, whatever the unit of 
   }
 });
 
-test('threads read parts of files and whole ones, and what they cannot read is an error of its class', async () => {
+test('threads read parts of files and whole files, and errors keep their class', async () => {
   const folder = emptyFolder();
   const files = Array.from({ length: 40 }, (_, i) => path.join(folder, String(i)));
   for (const [i, file] of files.entries()) fs.writeFileSync(file, Buffer.alloc(1000, i));
@@ -86,7 +86,7 @@ test('threads read parts of files and whole ones, and what they cannot read is a
 });
 
 test.runIf(process.platform === 'linux')(
-  'all threads read through the same open files, and leave none open',
+  'all threads read through the same open files, and close all of them',
   async () => {
     const folder = emptyFolder();
     const files = Array.from({ length: 600 }, (_, i) => path.join(folder, String(i)));
@@ -114,7 +114,7 @@ test.runIf(process.platform === 'linux')(
   },
 );
 
-test.runIf(process.platform === 'linux')('reads come before indexes that were asked for earlier', async () => {
+test.runIf(process.platform === 'linux')('reads take precedence over indexes that were requested earlier', async () => {
   const folder = emptyFolder();
   const [held, ...files] = ['held', 'a', 'b', 'c'].map((name) => path.join(folder, name));
   for (const file of files) fs.writeFileSync(file, file);
@@ -135,7 +135,7 @@ test.runIf(process.platform === 'linux')('reads come before indexes that were as
   expect(done.slice(1).sort()).toEqual(['all of b', 'all of c']);
 });
 
-test.runIf(process.platform === 'linux')('datasets share the files that stay open', async () => {
+test.runIf(process.platform === 'linux')('datasets share the limit of open files', async () => {
   const folder = emptyFolder();
   const files = Array.from({ length: 400 }, (_, i) => path.join(folder, String(i)));
   for (const file of files) fs.writeFileSync(file, file);
@@ -154,7 +154,7 @@ test.runIf(process.platform === 'linux')('datasets share the files that stay ope
   expect(open()).toBe(0);
 });
 
-test('a read of a slow file asks for all of its bytes at once', async ({ skip }) => {
+test('a read of a slow file requests all of its bytes at once', async ({ skip }) => {
   const slowfs = buildSlowfs(emptyFolder());
   if (slowfs === null) return skip();
   const folder = emptyFolder();

@@ -39,7 +39,7 @@ async function loopUntilStopped(loader: Loader): Promise<unknown> {
   throw new Error('an endless loop came to its end');
 }
 
-test('an abort at any moment ends the loop with its reason, and the workers', async () => {
+test('an abort at any moment ends the loop with its reason, and ends the workers', async () => {
   await using dataset = await openDataset(shards);
   const startMs = await startTime(dataset);
   const before = runningThreads();
@@ -56,7 +56,7 @@ test('an abort at any moment ends the loop with its reason, and the workers', as
   expect(runningThreads()).toBeLessThanOrEqual(before);
 });
 
-test('a signal that is aborted already begins nothing', async () => {
+test('with a signal that is already aborted nothing starts', async () => {
   await using dataset = await openDataset(shards);
   const before = runningThreads();
   const loader = dataset.loader({ ...endless, signal: AbortSignal.abort(new Error('before')) });
@@ -64,7 +64,7 @@ test('a signal that is aborted already begins nothing', async () => {
   expect(runningThreads()).toBe(before);
 });
 
-test('closing at any moment ends the loop, and the next loop of the same loader is a whole one', async () => {
+test('closing at any moment ends the loop, and the next loop of the same loader is complete', async () => {
   await using dataset = await openDataset(shards);
   const startMs = await startTime(dataset);
   const before = runningThreads();
@@ -98,7 +98,7 @@ test('leaving a loop at any moment ends the workers', async () => {
   expect(runningThreads()).toBeLessThanOrEqual(before);
 });
 
-test('an error at any read ends the loop with it, and the next loop of the same loader reads again', async () => {
+test('an error in any read ends the loop with it, and the next loop of the same loader reads again', async () => {
   await using dataset = await openDataset(shards);
   const before = runningThreads();
   const { files } = dataset;
