@@ -37,7 +37,7 @@ async function contents(dataset: Dataset): Promise<Omit<Expected, 'score'>[]> {
 }
 const withoutScore = expected.map(({ score, ...sample }) => sample);
 
-test("MosaicML's own shards open as they are, with every value that its writer was given", async () => {
+test("MosaicML's own shards open in place, with every value that was written", async () => {
   await using dataset = await openDataset(path.join(fixtures, 'photos'));
   expect([dataset.format, dataset.size, dataset.shards.length]).toEqual(['mds', expected.length, 3]);
   expect(dataset.fields).toEqual(['caption.txt', 'jpg', 'mask.png', 'meta.json']);
@@ -52,7 +52,7 @@ test("MosaicML's own shards open as they are, with every value that its writer w
   expect(scores).toEqual(expected.map(({ score }) => score));
 });
 
-test('the loader streams them, and where chooses by their values', async () => {
+test('the loader streams MDS shards, and where can use their values', async () => {
   await using dataset = await openDataset(path.join(fixtures, 'photos'));
   const loader = dataset.loader({
     batchSize: 3,
@@ -72,13 +72,13 @@ test('the loader streams them, and where chooses by their values', async () => {
   );
 });
 
-test('images that its writer encoded itself are the images of their samples', async () => {
+test("images that MosaicML's writer encoded are the images of their samples", async () => {
   await using dataset = await openDataset(path.join(fixtures, 'jpeg'));
   expect(dataset.fields).toEqual(['jpg']);
   expect(dataset.classSamples.reduce((sum, count) => sum + count, 0)).toBe(2);
 });
 
-test('index adds checksums and sizes beside the shards, and verify holds them against each other', async () => {
+test('index adds checksums and sizes next to the shards, and verify checks the shards against them', async () => {
   const folder = path.join(emptyFolder(), 'photos');
   cpSync(path.join(fixtures, 'photos'), folder, { recursive: true });
   const identity = async () => {
@@ -102,7 +102,7 @@ test('index adds checksums and sizes beside the shards, and verify holds them ag
   expect((await verify(folder, { workers: 1 })).faults).toBeGreaterThan(0);
 });
 
-test('convert takes over fields, classes and values', async () => {
+test('convert keeps fields, classes and values', async () => {
   const output = path.join(emptyFolder(), 'tars');
   await convert(path.join(fixtures, 'photos'), output, { workers: 1, format: 'tar' });
   const manifest = await readManifest(output);
@@ -112,7 +112,7 @@ test('convert takes over fields, classes and values', async () => {
   expect(await contents(dataset)).toEqual(withoutScore);
 });
 
-test('what cannot be read is refused by a sentence: pickled columns, compressed shards, shards that are not there', async () => {
+test('pickled columns, compressed shards and missing shards are rejected with clear messages', async () => {
   await expect(openDataset(path.join(fixtures, 'pickled'))).rejects.toThrow(
     'its column "extra" is pickled, and reading it would mean running its content',
   );
@@ -123,12 +123,12 @@ test('what cannot be read is refused by a sentence: pickled columns, compressed 
   await expect(openDataset(folder)).rejects.toThrow('names shard.00001.mds, which does not exist');
 });
 
-test('ls says what it is', async () => {
+test('ls prints the format and the numbers of shards and samples', async () => {
   const { stdout } = await shardtool('ls', path.join(fixtures, 'photos'));
   expect(stdout).toContain('3 mds shards, 10 samples');
 });
 
-test('convert reads compressed shards, as their writer compressed them', async () => {
+test('convert reads compressed shards', async () => {
   const folder = path.join(emptyFolder(), 'compressed');
   cpSync(path.join(fixtures, 'compressed'), folder, { recursive: true });
   const output = path.join(emptyFolder(), 'tars');

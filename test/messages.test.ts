@@ -495,7 +495,7 @@ function escaped(text: string): string {
   return text.replaceAll(/[\\^$.*+?()[\]{}|]/g, String.raw`\$&`);
 }
 
-test('there are at least 101 mistakes: 36 and 15 of a review, and 50 more', () => {
+test('at least 101 mistakes are tested: 36 and 15 from reviews, and 50 more', () => {
   expect(MISTAKES.length).toBeGreaterThanOrEqual(101);
 });
 
@@ -511,7 +511,7 @@ test.each(MISTAKES)('shardtool %s', async (line, code, message) => {
   rmSync('out', { recursive: true, force: true });
 });
 
-test('no message has a code or a call of the system, or speaks of itself as "not right"', () => {
+test('no message contains an error code, a system call or the words "is not right"', () => {
   const messages = MISTAKES.map(([, , message]) => message);
   expect(
     messages.filter((message) => /\bE[A-Z]{4,}\b|\bstat '|\bopen '|is not right|undefined|\[object/.test(message)),

@@ -56,7 +56,7 @@ const flat = (seen: readonly Seen[]) => seen.flatMap(({ rows }) => rows);
 const pixelsOf = (seen: readonly Seen[]) => seen.flatMap(({ pixels }) => pixels);
 
 test.each([{ classes: ['b'] }, { where: 'width >= 9 or class = "a"' }, { classes: ['a', 'b'], where: 'height > 9' }])(
-  'choosing %j of all datasets is choosing it of each: the same samples, order and states',
+  'selecting with %j on a mixture gives the same samples, order and states as selecting in each dataset',
   async (choice) => {
     for (const mixed of [parts, weighed]) {
       const ofEach = mixed.map((part) => ({ ...part, ...choice }));
@@ -67,7 +67,7 @@ test.each([{ classes: ['b'] }, { where: 'width >= 9 or class = "a"' }, { classes
   },
 );
 
-test('keys are found in any of the datasets, and a dataset of which nothing is chosen takes no turn', async () => {
+test('keys are found in any of the datasets, and a dataset without selected samples takes no turns', async () => {
   await using mixture = await openMixture(parts);
   const keys: string[] = [];
   for await (const { key } of mixture.datasets[1]!.samples()) keys.push(key);
@@ -94,7 +94,7 @@ interface MixtureState {
 const byClass = { a: 3, b: 1, c: 0.5 };
 
 test.skipIf(pythonWith() === null)(
-  'weights of samples draw every pass of each dataset as docs/format.md says, over epochs that are no passes',
+  'weights of samples draw every pass of each dataset as docs/format.md describes, over epochs that are not whole passes',
   async () => {
     await using mixture = await openMixture(parts);
     const classes: number[][] = [];
@@ -129,7 +129,7 @@ test.skipIf(pythonWith() === null)(
   },
 );
 
-test('weights of samples say how much of a dataset comes where it has no share of its own', async () => {
+test('weights of samples determine the share of a dataset that has no share set', async () => {
   const onlyA = flat(await run({ weights: { a: 1, b: 1, c: 0 }, samplesPerEpoch: 1000 }));
   const shares = [0, 1].map((d) => onlyA.filter((row) => row.startsWith(`${d}:`)).length);
   // 60 of a, and of b those 34 without class c.
@@ -144,7 +144,7 @@ test('weights of samples say how much of a dataset comes where it has no share o
   expect([0, 1].map((d) => half.filter((row) => row.startsWith(`${d}:`)).length)).toEqual([30, 60]);
 });
 
-test('a weighted run goes on behind any batch, on other ranks and with other workers, with the same pixels', async () => {
+test('a weighted run resumes after any batch, on other ranks and with other workers, with the same pixels', async () => {
   const options = { weights: byClass, samplesPerEpoch: 80, epochsPerLoop: 3 };
   const settings = { group: 4, window: 3 };
   const whole = await run(options, parts, settings);
@@ -166,7 +166,7 @@ test('a weighted run goes on behind any batch, on other ranks and with other wor
   }
 });
 
-test('a weighted mixture has batches of one size each, too, and goes on with what waits', async () => {
+test('batches of a weighted mixture with buckets have one size each, and a resumed run uses the pending samples', async () => {
   const buckets = {
     transform: [],
     aspectBuckets: [
@@ -190,7 +190,7 @@ test('a weighted mixture has batches of one size each, too, and goes on with wha
   }
 });
 
-test('an order goes through all datasets as if they were one, on any ranks, and from a state', async () => {
+test('a custom order treats all datasets as one, on any number of ranks, and resumes from a state', async () => {
   const order = Array.from({ length: 94 }, (_, i) => (i * 37 + 5) % 94);
   const rows = order.map((number) => (number < 60 ? `0:${number}` : `1:${number - 60}`));
   const { shuffleUnit: _, ...inOrder } = { ...base, indices: order };
@@ -214,7 +214,7 @@ test('an order goes through all datasets as if they were one, on any ranks, and 
   expect(pixelsOf(whole)).toEqual(rows.map((row) => cropOf.get(row)));
 });
 
-test('epochs of a number of samples go on where the last one ended, and streams are shared out', async () => {
+test('with samplesPerEpoch an epoch starts where the last one ended, and streams are divided', async () => {
   const rows = flat(await run({ samplesPerEpoch: 47, epochsPerLoop: 4, streams: 6 }));
   expect(rows).toHaveLength(4 * 47);
   for (const [d, size] of [60, 34].entries()) {

@@ -53,13 +53,13 @@ const countsOf = (rows: readonly string[]): number[] =>
 
 const whole = await run(parts, {}, { epochsPerLoop: 3 });
 
-test('without weights every sample of all datasets comes once in an epoch', async () => {
+test('without weights every sample of all datasets is used once per epoch', async () => {
   const rows = flat(await run(unweighted, {}, {}));
   expect(countsOf(rows)).toEqual([90, 50, 31]);
   expect(new Set(rows).size).toBe(171);
 });
 
-test('an epoch has the shares that the weights say, and over epochs nothing comes again before all of its dataset have', () => {
+test('an epoch has the shares of the weights, and no sample is repeated before all of its dataset were used', () => {
   // The first to be used up is c: 31 / 0.2 = 155, so 77.5 of a and 46.5 of b, halves up.
   const rows = flat(whole);
   expect(countsOf(rows)).toEqual([78 * 3, 47 * 3, 31 * 3]);
@@ -71,7 +71,7 @@ test('an epoch has the shares that the weights say, and over epochs nothing come
   }
 });
 
-test('the same rows come whatever the workers, and dealt out among ranks they are those of one alone, with its states', async () => {
+test('the rows do not depend on workers, and the ranks together have the rows and states of a single rank', async () => {
   expect(await run(parts, {}, { prefetchBatches: 2, workers: 3, readConcurrency: 1, epochsPerLoop: 3 })).toEqual(whole);
   const settings = { group: 4, window: 4 };
   const alone = await run(parts, settings, {});
@@ -88,7 +88,7 @@ test('the same rows come whatever the workers, and dealt out among ranks they ar
   });
 });
 
-test('a state goes on to the sample, with another batch size and other ranks, and is plain data', async () => {
+test('a state resumes at the exact sample, with another batch size and other ranks, and is plain data', async () => {
   const settings = { group: 4, window: 4 };
   const seen = await run(parts, settings, { epochsPerLoop: 2 });
   const at = 5;
@@ -102,7 +102,7 @@ test('a state goes on to the sample, with another batch size and other ranks, an
   expect(ranks.flatMap(flat).sort()).toEqual(flat(await run(parts, settings, { state })).sort());
 });
 
-test('with a fixed number of rows each batch has exactly those, on each rank its part', async () => {
+test('with perBatch each batch has exactly these numbers of rows, and each rank its part', async () => {
   const settings: MixtureOptions = { perBatch: [8, 4, 4] };
   for (const { rows } of await run(unweighted, settings, { batchSize: undefined as never })) {
     expect(countsOf(rows)).toEqual([8, 4, 4]);
@@ -114,7 +114,7 @@ test('with a fixed number of rows each batch has exactly those, on each rank its
   await expect(run(unweighted, settings, { batchSize: 20 })).rejects.toThrow('perBatch makes batches of 16 rows');
 });
 
-test('weights may change at any place, and what is left of each dataset comes exactly', async () => {
+test('weights can change at any position, and exactly the remaining samples of each dataset follow', async () => {
   const at = 6;
   const before = flat(whole.slice(0, at + 1));
   await using mixture = await openMixture(parts);
@@ -132,7 +132,7 @@ test('weights may change at any place, and what is left of each dataset comes ex
   await expect(loader.withWeights(whole[at]!.state, [1, 1])).rejects.toThrow('2 weights for the 3 datasets');
 });
 
-test('a mixture of one dataset is that dataset, to the byte and the state', async () => {
+test('a mixture of one dataset is identical to that dataset, to the byte and the state', async () => {
   const bytesOf = async (dataset: Awaited<ReturnType<typeof openDataset>>) => {
     await using opened = dataset;
     await using loader = opened.loader({ ...base, epochsPerLoop: 2 });
@@ -144,7 +144,7 @@ test('a mixture of one dataset is that dataset, to the byte and the state', asyn
   expect(await bytesOf(await openMixture([{ dataset: a, weight: 3 }]))).toEqual(await bytesOf(await openDataset(a)));
 });
 
-test('a dataset that is listed twice is not the same twice', async () => {
+test('a dataset that is listed twice has other random numbers the second time', async () => {
   await using mixture = await openMixture([{ dataset: c }, { dataset: c }]);
   await using loader = mixture.loader(base);
   const images = new Map<string, string>();
@@ -159,7 +159,7 @@ test('a dataset that is listed twice is not the same twice', async () => {
   expect(changed.filter(Boolean).length).toBeGreaterThan(25);
 });
 
-test('class lists are joined by name, one behind the other, or kept apart', async () => {
+test('class lists are joined by name, concatenated, or kept apart', async () => {
   const labels = async (classLists: MixtureOptions['classLists']) => {
     await using mixture = await openMixture(unweighted.slice(0, 2), { classLists });
     await using loader = mixture.loader(base);
@@ -185,7 +185,7 @@ test('class lists are joined by name, one behind the other, or kept apart', asyn
   });
 });
 
-test('a file names what is mixed, beside it or anywhere, and takes the place of a folder', async () => {
+test('a mixture file lists datasets by relative or absolute paths, and is accepted in place of a folder', async () => {
   const folder = emptyFolder();
   const file = path.join(folder, 'mix.json');
   const mixture = parts.map((part) => ({ ...part, dataset: path.relative(folder, part.dataset as string) }));
@@ -201,7 +201,7 @@ test('a file names what is mixed, beside it or anywhere, and takes the place of 
   await expect(openDataset(file)).rejects.toThrow(/wieght/);
 });
 
-test('ls and plan take a mixture in place of a folder', async () => {
+test('ls and plan accept a mixture in place of a folder', async () => {
   const folder = emptyFolder();
   const file = path.join(folder, 'mix.json');
   writeFileSync(file, JSON.stringify({ mixture: parts }));
@@ -236,7 +236,7 @@ test('ls and plan take a mixture in place of a folder', async () => {
   });
 });
 
-test('each dataset may be a part of itself', async () => {
+test('each dataset of a mixture can have its own selection', async () => {
   const mixed: MixturePart[] = [
     { dataset: a, classes: ['b'] },
     { dataset: b, where: 'cls in (0, 2)' },
@@ -253,7 +253,7 @@ test('each dataset may be a part of itself', async () => {
   expect(Object.fromEntries(kinds)).toEqual({ '0:b': 45, '1:a': 17, '1:c': 16 });
 });
 
-test('what cannot be mixed is one sentence before the first batch', async () => {
+test('datasets that cannot be mixed are rejected with one sentence before the first batch', async () => {
   const failure = async (mixed: readonly MixturePart[], settings: MixtureOptions = {}, options: LoaderOptions = {}) =>
     run(mixed, settings, options).then(
       () => 'none',
@@ -292,7 +292,7 @@ test('what cannot be mixed is one sentence before the first batch', async () => 
   await expect(loader.info()).rejects.toThrow('belongs to a mixture');
 });
 
-test('verify says of a mixture that its datasets are verified one by one', async () => {
+test('verify of a mixture says that its datasets are verified one by one', async () => {
   const file = path.join(emptyFolder(), 'mix.json');
   writeFileSync(file, JSON.stringify({ mixture: [{ dataset: a }, { dataset: b }] }));
   await expect(verify(file, { workers: 1 })).rejects.toThrow(
@@ -300,7 +300,7 @@ test('verify says of a mixture that its datasets are verified one by one', async
   );
 });
 
-test('images that come out in different sizes, and fields that one dataset lacks, are one sentence before the first batch', async () => {
+test('images of different output sizes, and fields that one dataset lacks, are rejected with one sentence before the first batch', async () => {
   const square = await packedSmall({ samples: 6 }, { resize: 16 });
   const two = [
     { dataset: a, name: 'a' },

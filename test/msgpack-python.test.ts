@@ -34,47 +34,44 @@ async function payloadsOf(path: string): Promise<Record<string, Record<string, s
   );
 }
 
-test.runIf(python)(
-  'msgpack.Unpacker of Python streams our shard as it stands, with bytes, strings and integers',
-  () => {
-    const path = join(folder, 'ours.msgpack');
-    const fd = openSync(path, 'wx');
-    const writer = msgpack.createWriter(fd, path);
-    const sizes = [0, 1, 255, 256, 65_535, 65_536, 300_000];
-    const labels = ['0', '127', '128', '65536', '18446744073709551615', '-9223372036854775808', '007'];
-    for (const [i, bytes] of sizes.entries()) {
-      const label = Buffer.from(labels[i]!);
-      const text = Buffer.from('é'.repeat(i * 40));
-      const fields = [
-        { name: 'cls', bytes: label.length },
-        { name: 'jpg', bytes },
-        { name: 'txt', bytes: text.length },
-      ];
-      const [cls, image, txt] = writer.begin(`größe/${i}`, fields);
-      cls!.set(label);
-      image!.fill(i);
-      txt!.set(text);
-      writer.commit();
-    }
-    writer.finish();
-    closeSync(fd);
-    const program = `
+test.runIf(python)('msgpack.Unpacker of Python streams a shard as it is, with bytes, strings and integers', () => {
+  const path = join(folder, 'ours.msgpack');
+  const fd = openSync(path, 'wx');
+  const writer = msgpack.createWriter(fd, path);
+  const sizes = [0, 1, 255, 256, 65_535, 65_536, 300_000];
+  const labels = ['0', '127', '128', '65536', '18446744073709551615', '-9223372036854775808', '007'];
+  for (const [i, bytes] of sizes.entries()) {
+    const label = Buffer.from(labels[i]!);
+    const text = Buffer.from('é'.repeat(i * 40));
+    const fields = [
+      { name: 'cls', bytes: label.length },
+      { name: 'jpg', bytes },
+      { name: 'txt', bytes: text.length },
+    ];
+    const [cls, image, txt] = writer.begin(`größe/${i}`, fields);
+    cls!.set(label);
+    image!.fill(i);
+    txt!.set(text);
+    writer.commit();
+  }
+  writer.finish();
+  closeSync(fd);
+  const program = `
 import json, sys, msgpack
 samples = list(msgpack.Unpacker(open(json.load(sys.stdin), "rb")))
 print(json.dumps([[s["__key__"], list(s), len(s["jpg"]), set(s["jpg"]) <= {i}, len(s["txt"]),
     s["cls"] if isinstance(s["cls"], int) else s["cls"].hex()] for i, s in enumerate(samples)]))
 `;
-    const found = runPython<[string, string[], number, boolean, number, unknown][]>(program, path);
-    expect(found.map(([key]) => key)).toEqual(sizes.map((_, i) => `größe/${i}`));
-    expect(found.map(([, names]) => names)).toEqual(sizes.map(() => ['__key__', 'jpg', 'txt', 'cls']));
-    expect(found.map(([, , bytes, same]) => [bytes, same])).toEqual(sizes.map((bytes) => [bytes, true]));
-    expect(found.map(([, , , , letters]) => letters)).toEqual(sizes.map((_, i) => i * 40));
-    // JSON's numbers lose the last digits of the 64-bit ones here; the test of the codec looks at each.
-    expect(found.map(([, , , , , cls]) => cls)).toEqual([0, 127, 128, 65_536, 2 ** 64, -(2 ** 63), '303037']);
-  },
-);
+  const found = runPython<[string, string[], number, boolean, number, unknown][]>(program, path);
+  expect(found.map(([key]) => key)).toEqual(sizes.map((_, i) => `größe/${i}`));
+  expect(found.map(([, names]) => names)).toEqual(sizes.map(() => ['__key__', 'jpg', 'txt', 'cls']));
+  expect(found.map(([, , bytes, same]) => [bytes, same])).toEqual(sizes.map((bytes) => [bytes, true]));
+  expect(found.map(([, , , , letters]) => letters)).toEqual(sizes.map((_, i) => i * 40));
+  // JSON's numbers lose the last digits of the 64-bit ones here; the test of the codec looks at each.
+  expect(found.map(([, , , , , cls]) => cls)).toEqual([0, 127, 128, 65_536, 2 ** 64, -(2 ** 63), '303037']);
+});
 
-test.runIf(python)('a shard that Python wrote reads back equal, whatever types its fields have', async () => {
+test.runIf(python)('a shard that Python wrote is read back correctly, whatever types its fields have', async () => {
   const path = join(folder, 'theirs.msgpack');
   const program = `
 import json, sys, msgpack
@@ -113,7 +110,7 @@ print(json.dumps(wanted))
   expect(await payloadsOf(path)).toEqual(wanted);
 });
 
-test.runIf(python)('extension types of Python (a timestamp) are refused by name', async () => {
+test.runIf(python)('the error for extension types of Python (a timestamp) names them', async () => {
   const path = join(folder, 'extension.msgpack');
   const program = `
 import json, sys, msgpack

@@ -49,7 +49,7 @@ function expectSource(folder: string): void {
     expect(readFileSync(path.join(folder, file)).equals(Buffer.from(files[file]!))).toBe(true);
 }
 
-test.each([...shards])('every field comes back from %s, and from what it is converted to', async (format, dataset) => {
+test.each([...shards])('every field is read back from %s, and from converted shards', async (format, dataset) => {
   await using opened = await openDataset(dataset);
   for await (const { key, fields } of opened.samples({ checksum: true })) {
     const name = path.basename(key);
@@ -65,7 +65,7 @@ test.each([...shards])('every field comes back from %s, and from what it is conv
   expect(await verify(dataset, { check: 'decode', workers: 1 })).toMatchObject({ faults: 0, samples: 5 });
 });
 
-test('a repair puts back what has these names, and a stream of them is converted', async () => {
+test('a repair restores fields with these names, and a stream of them can be converted', async () => {
   const damaged = newFolder();
   await pack(source, damaged, { workers: 1, ...options, format: 'msgpack' });
   const digests = digestsOf(damaged);
@@ -87,7 +87,7 @@ test('a repair puts back what has these names, and a stream of them is converted
   expect(Object.keys(JSON.parse(listed.split('\n')[0]!).fields)).toEqual(expect.arrayContaining(FIELDS));
 });
 
-test('commands name them, find them and count them', async () => {
+test('commands print, find and count these names', async () => {
   const rows = (await printed('ls', tar, '--samples', '--json'))
     .trim()
     .split('\n')
@@ -121,7 +121,7 @@ test('commands name them, find them and count them', async () => {
   expect(preview).toMatchObject({ code: 2, stderr: expect.stringContaining('constructor') });
 });
 
-test('a loader gives fields, masks and classes of these names', async () => {
+test('a loader delivers fields, masks and classes with these names', async () => {
   await using dataset = await openDataset(tar);
   const transform = [
     { name: 'resize' as const, size: 8 },

@@ -49,7 +49,7 @@ const dataset = await openDataset(shards);
 afterAll(() => dataset.close());
 const keyOf = (file: string) => samples.get(file)!.key;
 
-test('what the table calls "in" is in the shards, and what it calls "out" in quarantine', () => {
+test('images that the table calls "in" are in the shards, and those that it calls "out" are quarantined', () => {
   expect(rows).toHaveLength(30);
   const files = (outcome: string) => rows.filter((row) => row.pack.startsWith(outcome)).map(({ file }) => file);
   expect([...samples.keys()].sort()).toEqual(files('in').sort());
@@ -63,7 +63,7 @@ describe('whole', () => {
     else expect(fault).toBeUndefined();
   });
 
-  test('only the one file is good with warnings, and it is counted where the decoder notices', () => {
+  test('only one file is good with warnings, which are counted if the decoder reports them', () => {
     expect(rows.filter(({ whole }) => whole.includes('warnings')).map(({ file }) => file)).toEqual([
       'flipped-bits.jpg',
     ]);
@@ -117,7 +117,7 @@ describe('read', () => {
     }
   });
 
-  test('truncated-half.jpg: a crop above the cut has pixels, any other one is bad', async () => {
+  test('a crop above the truncation of truncated-half.jpg has pixels, and any other crop is bad', async () => {
     const loader = dataset.loader({
       keys: [keyOf('truncated-half.jpg')],
       ...{ workers: 1, epochsPerLoop: 40, onBad: 'skip', transform: [{ name: 'randomCrop', size: [60, 200] }] },

@@ -81,7 +81,7 @@ function hasWids(): boolean {
   }
 }
 
-test.runIf(hasWids())('wids opens the dataset by its index and finds every sample by number', () => {
+test.runIf(hasWids())('wids opens the dataset by its index and finds every sample by its number', () => {
   const program = `${IMPORT_WIDS}
 import hashlib, json, os
 folder, name = json.load(sys.stdin)
@@ -108,7 +108,7 @@ stdout.write(json.dumps(found))
   expect(found).toEqual(wanted);
 });
 
-test("the places in DALI's index are those of the payloads, in blocks of tar", () => {
+test("the offsets in DALI's index are those of the payloads, in tar blocks", () => {
   const bytes = readFileSync(join(folder, '000001.tar'));
   const [head, ...lines] = readFileSync(join(folder, '000001.idx'), 'utf8').trimEnd().split('\n');
   expect(head).toBe('v1.2 15');
@@ -124,7 +124,7 @@ test("the places in DALI's index are those of the payloads, in blocks of tar", (
   }
 });
 
-test('a pack, a conversion and an index for wids refuse names that wids would read wrongly', async () => {
+test('a pack, a conversion and an index for wids reject names that wids would misread', async () => {
   const name = `${'long/'.repeat(20)}name`;
   const source = tree({ [`${name}.jpg`]: jpeg(1), 'Größe/1.jpg': jpeg(2) });
   const refused = { name: 'EntryNameError', message: expect.stringContaining('so wids would read it wrongly') };

@@ -31,7 +31,7 @@ async function classesOf(...given: Parameters<typeof openDataset>): Promise<Map<
   return classes;
 }
 
-test('an overlay leaves samples out and gives others another class, in every layout, and the shards stay as they are', async () => {
+test('an overlay excludes samples and gives others another class, in every layout, and the shards are unchanged', async () => {
   for (const format of ['tar', 'lmdb', 'msgpack'] as const) {
     const shards = await packedPhotos({ format });
     const before = await classesOf(shards);
@@ -72,7 +72,7 @@ test('an overlay leaves samples out and gives others another class, in every lay
   }
 });
 
-test('a loader gives the batches of the dataset that an overlay shows, and its state is refused by another overlay', async () => {
+test('a loader delivers the dataset of the overlay, and its state is rejected with another overlay', async () => {
   const shards = await packedPhotos();
   await addOverlay(shards, { name: 'one', excludeKeys: ['cat/cat_001'] });
   await addOverlay(shards, { name: 'two', parent: 'one', excludeKeys: ['cat/cat_002'] });
@@ -95,7 +95,7 @@ test('a loader gives the batches of the dataset that an overlay shows, and its s
   await refused.close();
 });
 
-test('classes are renamed, merged and put in another order', async () => {
+test('classes can be renamed, merged and reordered', async () => {
   const shards = await packedPhotos();
   const before = await classesOf(shards);
   const rename = new Map([
@@ -114,7 +114,7 @@ test('classes are renamed, merged and put in another order', async () => {
   expect(after).toEqual(new Map([...before].map(([key, name]) => [key, rename.get(name) ?? name])));
 });
 
-test('columns of an overlay are columns of the dataset, in where too', async () => {
+test('columns of an overlay are columns of the dataset, also in where', async () => {
   const shards = await packedPhotos();
   const id = ['cat/cat_001.jpg', 'rocket/rocket_001.jpg'];
   await addOverlay(shards, {
@@ -137,7 +137,7 @@ test('columns of an overlay are columns of the dataset, in where too', async () 
   expect(keys).toEqual(['rocket/rocket_001']);
 });
 
-test('random chains of overlays are what applying them by hand gives', async () => {
+test('random chains of overlays give the same result as a simple model', async () => {
   const shards = await packedSmall({ samples: 40, classes: 3 }, { maxShardSamples: 7 });
   const before = await classesOf(shards);
   const keys = [...before.keys()];
@@ -178,7 +178,7 @@ test('random chains of overlays are what applying them by hand gives', async () 
   expect(await checkOverlays(shards)).toEqual([]);
 });
 
-test('a split has its share of each class, no sample on both sides, and stays as it is when the dataset grows', async () => {
+test('a split has its share of each class, no sample on both sides, and does not change when the dataset grows', async () => {
   const images = await smallImages({ samples: 90, classes: 3 });
   const shards = path.join(emptyFolder(), 'shards');
   const options: PackOptions = { workers: 1, maxShardSamples: 16 };
@@ -258,7 +258,7 @@ test('a split has its share of each class, no sample on both sides, and stays as
   );
 });
 
-test('a group is never on both sides of a split', async () => {
+test('a group is never divided between two sides of a split', async () => {
   const images = await smallImages({ samples: 60, classes: 2 });
   const labels = path.join(emptyFolder(), 'labels.csv');
   const rows = Array.from({ length: 60 }, (_, i) => {
@@ -286,7 +286,7 @@ test('a group is never on both sides of a split', async () => {
   );
 });
 
-test('a subset is the samples that fit all that is asked for, above other overlays too', async () => {
+test('a subset contains the samples that match all conditions, also on top of other overlays', async () => {
   const shards = await packedSmall({ samples: 200, classes: 4 }, { maxShardSamples: 30 });
   await addOverlay(shards, { name: 'clean', excludeKeys: ['a/0000', 'b/0001'], rename: new Map([['d', 'c']]) });
   const clean = await classesOf(shards, { overlay: 'clean' });
@@ -314,7 +314,7 @@ test('a subset is the samples that fit all that is asked for, above other overla
   );
 });
 
-test('what an overlay shows becomes a dataset of its own, in any layout, and says what it was made from', async () => {
+test('convert turns the dataset of an overlay into a separate dataset, in any layout, that records its origin', async () => {
   const shards = await packedSmall({ samples: 60, classes: 3 }, { maxShardSamples: 10 });
   const id = ['a/0003', 'b/0004'];
   await addOverlay(shards, {
@@ -344,7 +344,7 @@ test('what an overlay shows becomes a dataset of its own, in any layout, and say
   }
 });
 
-test('two datasets become one of their own, with one list of classes', async () => {
+test('two datasets are merged into one, with one list of classes', async () => {
   const [one, other] = [await packedPhotos(), await packedSmall({ samples: 20, classes: 2 }, { format: 'msgpack' })];
   await addOverlay(other, { name: 'named', rename: new Map([['a', 'cat']]) });
   const file = path.join(emptyFolder(), 'both.json');
@@ -357,7 +357,7 @@ test('two datasets become one of their own, with one list of classes', async () 
   expect(await verify(output, { workers: 1 })).toMatchObject({ faults: 0, samples: 80 });
 });
 
-test('killed while it adds, it leaves the overlay whole or none, and the same command goes through afterwards', async () => {
+test('killing overlay add leaves the overlay complete or absent, and the command can be repeated', async () => {
   const shards = await packedPhotos();
   const keys = path.join(emptyFolder(), 'keys.txt');
   writeFileSync(keys, 'cat/cat_001\n');
@@ -377,7 +377,7 @@ test('killed while it adds, it leaves the overlay whole or none, and the same co
   expect(await checkOverlays(shards)).toEqual([]);
 });
 
-test('keys can be left out without an overlay, and one that is not there is an error', async () => {
+test('keys can be excluded without an overlay, and a missing key is an error', async () => {
   const shards = await packedPhotos();
   const kept = await classesOf(shards, { excludeKeys: ['cat/cat_001', 'rocket/rocket_003'] });
   expect(kept.size).toBe(58);
@@ -389,7 +389,7 @@ test('keys can be left out without an overlay, and one that is not there is an e
   );
 });
 
-test('what is wrong with an overlay is said, and names it', async () => {
+test('the error for an invalid overlay names it', async () => {
   const shards = await packedPhotos();
   await addOverlay(shards, { name: 'one', excludeKeys: ['cat/cat_001'] });
   await addOverlay(shards, { name: 'two', parent: 'one', excludeKeys: ['cat/cat_002'] });
@@ -444,7 +444,7 @@ test('what is wrong with an overlay is said, and names it', async () => {
   expect(readdirSync(path.join(shards, 'overlays/dropped'))).toHaveLength(1);
 });
 
-test('two who add the same overlay at the same time: one is told, and the other one is whole', async () => {
+test('of several concurrent calls that add the same overlay, one succeeds and the others fail', async () => {
   const shards = await packedPhotos();
   const tries = await Promise.allSettled(
     ['cat/cat_001', 'cat/cat_002', 'cat/cat_003'].map((key) =>

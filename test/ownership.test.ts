@@ -60,7 +60,7 @@ test.each<[string, LoaderOptions]>([
   expect(now).not.toEqual(then);
 });
 
-test('a queue of batches that were requested at once has each with its own images', async () => {
+test('batches that were requested at the same time have their own images each', async () => {
   await using dataset = await openDataset(small);
   await using loader = dataset.loader({ workers: 1, batchSize: 7, prefetchBatches: 2, transform: SQUARE });
   const batches = loader[Symbol.asyncIterator]();
@@ -70,14 +70,14 @@ test('a queue of batches that were requested at once has each with its own image
   expect(kept).toEqual(then.slice(0, 9));
 });
 
-test('a memory that the batches share with others is asked for by name', async () => {
+test('a loader that shares memory between batches requires reuse, and an invalid reuse is rejected', async () => {
   await using dataset = await openDataset(small);
   expect(() => dataset.loader({ slotFile: 3 })).toThrow('set reuse to true or "manual"');
   expect(() => dataset.loader({ reuse: 'later' as never })).toThrow('reuse is invalid: it is true, false or "manual"');
   expect(() => dataset.loader({ device: 'cuda', reuse: false })).toThrow('the memory of batches is always reused');
 });
 
-test('samples that are kept have their own bytes, and with reuse those of later ones', async () => {
+test('samples that are kept have their own bytes, and with reuse the bytes of later samples', async () => {
   await using dataset = await openDataset(await packedPhotos());
   for (const reuse of [undefined, true]) {
     const kept = [];

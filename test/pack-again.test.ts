@@ -8,7 +8,7 @@ import { digestsOf, jpeg, newFolder, tree } from './pack-workbench.js';
 
 const images = () => tree({ 'a/1.jpg': jpeg(1), 'a/2.jpg': jpeg(2), 'b/3.jpg': jpeg(3), 'b/3.json': '{}' });
 
-test('the same pack of the same files says that all is done, also as a command', async () => {
+test('repeating a pack of the same files reports that everything is done, also on the command line', async () => {
   const [source, output] = [images(), newFolder()];
   for (const options of [{ maxShardSamples: 2 }, { dedupe: true, overwrite: true }]) {
     await pack(source, output, options);
@@ -24,7 +24,7 @@ test('the same pack of the same files says that all is done, also as a command',
   });
 });
 
-test('other options, other files, a touched file, and a dataset that was changed since are refused', async () => {
+test('other options, other files, a touched file, and a dataset that was changed since are rejected', async () => {
   const [source, output] = [images(), newFolder()];
   await pack(source, output, { workers: 1 });
   const refused = () => expect(pack(source, output, { workers: 1 })).rejects.toBeInstanceOf(OutputNotEmptyError);
@@ -47,7 +47,7 @@ test('other options, other files, a touched file, and a dataset that was changed
   await refused();
 });
 
-test('the same conversion says that all is done, and one that did not end goes on', async () => {
+test('repeating a conversion reports that everything is done, and an unfinished conversion resumes', async () => {
   const [source, dataset, whole, output] = [images(), newFolder(), newFolder(), newFolder()];
   await pack(source, dataset, { workers: 1, maxShardSamples: 1 });
   await convert(dataset, whole, { workers: 1, format: 'msgpack' });

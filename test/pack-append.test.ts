@@ -109,7 +109,7 @@ test.each<PackOptions>([{}, { format: 'lmdb' }, { format: 'msgpack', name: 'trai
   },
 );
 
-test('a dataset grows again and again, and one without news stays as it is', async () => {
+test('a dataset can grow repeatedly, and an append without new files changes nothing', async () => {
   const images = source();
   const output = newFolder();
   await pack(images, output, OPTIONS);
@@ -130,7 +130,7 @@ test('a dataset grows again and again, and one without news stays as it is', asy
   expect(filesIn(output).filter((file) => file.startsWith('pack.'))).toEqual(['pack.json']);
 });
 
-test('a reader that has the dataset open goes on with what it was, and the next one has it all', async () => {
+test('a reader that has the dataset open keeps the old version, and a new reader has all samples', async () => {
   const images = source();
   const output = newFolder();
   await pack(images, output, OPTIONS);
@@ -146,7 +146,7 @@ test('a reader that has the dataset open goes on with what it was, and the next 
   expect(again.size).toBe(4);
 });
 
-test('an append that is killed at any moment leaves the dataset open for all, and goes on', async () => {
+test('an append that is killed at any moment leaves the dataset readable, and resumes', async () => {
   const images = await smallImages({ samples: 40, classes: 2 });
   const all = { maxShardSamples: 3, workers: 1 };
   const before = newFolder();
@@ -169,7 +169,7 @@ test('an append that is killed at any moment leaves the dataset open for all, an
   expect(digestsOf(before)).toEqual(digestsOf(undisturbed));
 });
 
-test('a plain pack refuses the dataset while an append is not at its end, which then goes on or begins anew', async () => {
+test('during an unfinished append a plain pack is rejected, and the append resumes or restarts', async () => {
   const images = source();
   const output = newFolder();
   await pack(images, output, OPTIONS);
@@ -202,7 +202,7 @@ test('a plain pack refuses the dataset while an append is not at its end, which 
   expect(await pack(images, output, APPEND)).toMatchObject({ samples: 0 });
 });
 
-test('label columns go on in new shards, and have to be those of the dataset', async () => {
+test('label columns continue in new shards, and must be those of the dataset', async () => {
   const images = source();
   const labels = path.join(tree({ 'labels.csv': 'path,class,x\ncat/1.jpg,a,1.5\nfox/3.jpg,b,2\n' }), 'labels.csv');
   const output = newFolder();
@@ -223,7 +223,7 @@ test('label columns go on in new shards, and have to be those of the dataset', a
   await expect(pack(images, output, { ...APPEND, labels })).rejects.toThrow('the labels have string');
 });
 
-test('an append may bring new label columns, which older samples have as null for every reader', async () => {
+test('an append can add label columns, which are null for older samples', async () => {
   const images = source();
   const labels = path.join(tree({ 'labels.csv': 'path,x\ncat/1.jpg,1.5\nfox/3.jpg,2\n' }), 'labels.csv');
   const output = newFolder();
@@ -271,7 +271,7 @@ test('an append may bring new label columns, which older samples have as null fo
   expect(await verify(output)).toMatchObject({ faults: 0 });
 });
 
-test('labels that say something else of packed images are counted and listed, and the dataset stays as it is', async () => {
+test('labels that contradict packed images are counted and listed, and the dataset is unchanged', async () => {
   const images = tree({ 'a.jpg': jpeg('a'), 'b.jpg': jpeg('b'), 'c.jpg': jpeg('c') });
   const labels = path.join(
     tree({ 'labels.csv': 'path,class,x\na.jpg,cat,1\nb.jpg,dog,2\nc.jpg,dog,3\n' }),
@@ -296,7 +296,7 @@ test('labels that say something else of packed images are counted and listed, an
   );
 });
 
-test('objects of packed images that annotations describe in another way are counted', async () => {
+test('objects of packed images whose annotations have changed are counted', async () => {
   const images = tree({ 'a.jpg': JPEG, 'b.jpg': jpeg('b') });
   const coco = path.join(tree({}), 'coco.json');
   const say = (...boxes: readonly number[][]) =>
@@ -321,7 +321,7 @@ test('objects of packed images that annotations describe in another way are coun
   }
 });
 
-test('what does not fit the dataset is refused, and it stays as it is', async () => {
+test('an append that does not match the dataset is rejected, and the dataset is unchanged', async () => {
   const images = source();
   const output = newFolder();
   await expect(pack(images, output, APPEND)).rejects.toBeInstanceOf(UnfinishedPackError);
@@ -347,7 +347,7 @@ test('what does not fit the dataset is refused, and it stays as it is', async ()
   expect(digestsOf(output)).toEqual(before);
 });
 
-test('classes that are fixed may grow at their end', async () => {
+test('new classes can be added at the end of a fixed list', async () => {
   const images = source();
   const output = newFolder();
   await pack(images, output, { ...OPTIONS, classes: ['fox', 'cat'] });
@@ -364,7 +364,7 @@ test('classes that are fixed may grow at their end', async () => {
   ]);
 });
 
-test('on the command line it says what was added', async () => {
+test('the command prints what was added', async () => {
   const images = source();
   const output = newFolder();
   await pack(images, output, OPTIONS);

@@ -134,7 +134,7 @@ describe.each(['a folder', 'a bucket'])('in %s', (kind) => {
     expect((await verify(output)).faults).toBe(0);
   });
 
-  test('with compare checksum only other bytes count', async () => {
+  test('with compare set to checksum, only changed bytes count', async () => {
     const { output, source, before } = await start();
     // Of the same size, and older than its shard.
     const other = Buffer.from(jpeg(4));
@@ -150,7 +150,7 @@ describe.each(['a folder', 'a bucket'])('in %s', (kind) => {
     expect((await append(source, output, { compare: 'checksum' })).changes).toBeUndefined();
   });
 
-  test('an erased sample does not come back with a changed file', async () => {
+  test('an erased sample is not restored by a changed file', async () => {
     const { output, source } = await start();
     await eraseSamples(output, { keys: ['cat/2'] });
     source.put('cat/2', 200, 2);
@@ -198,7 +198,7 @@ test('an append with changes that fails at any request to a bucket can be repeat
   }
 });
 
-test('an interrupted append is resumed only with the same choice', async () => {
+test('an interrupted append can only be resumed with the same option', async () => {
   const output = 's3://apply/shards';
   const source = new Source();
   for (let i = 0; i < 4; i++) source.put(`cat/${i}`, i, i);
@@ -215,7 +215,7 @@ test('an interrupted append is resumed only with the same choice', async () => {
   expect((await contents(output))['cat/1']).toEqual(sample(50, 'cat', 1));
 });
 
-test('a source without any file of the dataset, and options that do not fit, are refused', async () => {
+test('a source without any file of the dataset, and options that do not match, are rejected', async () => {
   const output = newFolder();
   const source = new Source();
   source.put('cat/1', 1, 1);
@@ -230,7 +230,7 @@ test('a source without any file of the dataset, and options that do not fit, are
   expect(Object.keys(await contents(output))).toEqual(['cat/1']);
 });
 
-test('an overlay counts classes right after samples below it have got another class', async () => {
+test('an overlay counts classes correctly after samples below it have got another class', async () => {
   const output = newFolder();
   const source = new Source();
   for (let i = 0; i < 4; i++) source.put(`cat/${i}`, i, i);
@@ -269,7 +269,7 @@ test('all samples of a dataset with an index for wids can be replaced at once', 
   expect(shardlist.map(({ url }: { url: string }) => url)).toEqual(shards.map(({ file }) => file));
 });
 
-test('the command says that samples were replaced, and a replaced shard keeps its time', async () => {
+test('the command prints that samples were replaced, and a replaced shard keeps its time', async () => {
   const output = newFolder();
   const source = new Source();
   for (let i = 0; i < 4; i++) source.put(`cat/${i}`, i, i);
@@ -287,7 +287,7 @@ test('the command says that samples were replaced, and a replaced shard keeps it
   expect(readFileSync(path.join(output, 'changed.jsonl'), 'utf8').trim().split('\n')).toHaveLength(1);
 });
 
-test('files next to an image are compared too: a mask that changes, comes or goes replaces the sample', async () => {
+test('sidecar files of images are compared too: a mask that changes, appears or disappears replaces the sample', async () => {
   const images = emptyFolder();
   const put = (name: string, content: Uint8Array | string, time = 1000) => {
     writeFileSync(path.join(images, name), content);

@@ -52,7 +52,7 @@ function textOf(fields: Readonly<Record<string, Uint8Array>>): Record<string, st
 }
 
 test.each(['tar', 'msgpack', 'lmdb'] as const)(
-  'every field in %s is its file byte for byte, whatever the content of images is',
+  'every field in %s is byte-for-byte its file, whatever the content of images is',
   async (format) => {
     const options = fc.constantFrom<PackOptions>({}, { inFlight: 4 }, { check: 'decode' }, { shuffle: false });
     await fc.assert(
@@ -73,7 +73,7 @@ test.each(['tar', 'msgpack', 'lmdb'] as const)(
 
 const MISNAMED = { image: IMAGES.png!, beside: Buffer.from('{"caption":"a word"}') };
 
-test('parts of a pack store a misnamed image and what is beside it byte for byte', async () => {
+test('parts of a pack store a misnamed image and the files next to it byte for byte', async () => {
   const files = [0, 1, 2, 3].flatMap((number) => [
     [`c/${number}.jpg`, MISNAMED.image],
     [`c/${number}.json`, MISNAMED.beside],

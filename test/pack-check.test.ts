@@ -48,7 +48,7 @@ describe('check decode', async () => {
     expect(kept.has(file)).toBe(!reasons.has(file));
   });
 
-  test('bytes, index and shards are those of a pack without the check, and nothing is left for verify to find', async () => {
+  test('bytes, index and shards equal those of a pack without the check, and verify finds no faults', async () => {
     const bad = EXPECTED.filter(({ file }) => !kept.has(file)).map(({ file }) => file);
     const plain = newFolder();
     await pack(FOLDER, plain, { workers: 1, exclude: ['*.md', ...bad] });
@@ -63,14 +63,14 @@ describe('check decode', async () => {
     });
   });
 
-  test('an image that is odd and can be decoded is counted', () => {
+  test('an odd image that can be decoded is counted', () => {
     // libvips does not notice stray bytes before the end marker.
     expect(report.warnings).toBe(process.env.SHARDTOOL_CODEC === undefined ? 1 : report.warnings);
     expect(report.renamed).toBe(2);
   });
 });
 
-test('check decode ends the pack at a cut image, unless bad images go to quarantine', async () => {
+test('check decode ends the pack at a truncated image, unless bad images are quarantined', async () => {
   const cut = readFileSync(path.join(FOLDER, 'truncated-half.jpg'));
   const source = tree({ 'a/1.jpg': jpeg(1), 'a/2.jpg': cut });
   await expect(pack(source, newFolder(), { workers: 1, check: 'decode' })).rejects.toThrow(
@@ -91,7 +91,7 @@ test('check decode ends the pack at a cut image, unless bad images go to quarant
   expect(found).toMatchObject({ code: 0, stderr: '', stdout: expect.stringContaining('1 file is bad') });
 });
 
-test('images with too short a side, and with too many pixels, are bad', async () => {
+test('images with a side that is too short, or with too many pixels, are bad', async () => {
   const { reasons, samples } = await packOdd({ minSize: 64, maxPixels: 70_000 });
   expect(reasons.get('one-pixel.jpg')).toMatch(/one-pixel\.jpg has 1x1 pixels, but minSize is 64\.$/);
   expect(reasons.get('gray-16bit.png')).toMatch(/has 64x48 pixels/);
@@ -113,7 +113,7 @@ test('images with too short a side, and with too many pixels, are bad', async ()
   expect([code, stderr]).toEqual([1, expect.stringMatching(/has 1x1 pixels, but --min-size is 64\./)]);
 });
 
-test('the bytes of files that are packed do not include those of bad files, in a dry run too', async () => {
+test('the bytes of packed files do not include those of bad files, in a dry run too', async () => {
   const [good, small] = [readFileSync(path.join(FOLDER, 'gray-16bit.png')), jpeg(1)];
   const source = tree({ 'a/good.png': good, 'a/good.json': '{}', 'a/small.jpg': small, 'a/small.txt': 'three' });
   const options = { workers: 1, onBad: 'quarantine', maxBad: 1, minSize: 2 } as const;
@@ -122,7 +122,7 @@ test('the bytes of files that are packed do not include those of bad files, in a
   expect(await pack(source, newFolder(), options)).toMatchObject(expected);
 });
 
-test('a limit above the usual one lets a larger image in', async () => {
+test('raising maxPixels accepts a larger image', async () => {
   const large = 'claims-65500x65500.jpg';
   const options = { files: [large], onBad: 'quarantine', maxBad: 1 } as const;
   await expect(pack(FOLDER, newFolder(), options)).resolves.toMatchObject({ quarantined: 1 });
@@ -204,7 +204,7 @@ test.each(originals)('$file without its metadata has the same header', ({ bytes 
   expect(sha256(stripMetadata(stripped, header)!)).toBe(sha256(stripped));
 });
 
-test('images without their metadata have the same pixels, and are turned the same way', async () => {
+test('images without their metadata have the same pixels and orientation', async () => {
   const name = (file: string, i: number) => `${i}${path.extname(file)}`;
   const source = tree(Object.fromEntries(originals.map(({ file, bytes }, i) => [name(file, i), bytes])));
   const before = await pixelsOf(source, {});
@@ -227,7 +227,7 @@ async function pixelsOf(source: string, options: PackOptions): Promise<ReadonlyM
   return found;
 }
 
-test('what keeps its metadata is packed as it is and counted', async () => {
+test('an image whose metadata cannot be removed is packed unchanged and counted', async () => {
   const source = tree({
     'a.tif': readFileSync(`${FOLDER}/picture.tif`),
     'b.avif': readFileSync(`${HEADERS}/plain.avif`),
@@ -263,7 +263,7 @@ const damaged = fc
     return bytes;
   });
 
-test('an image that is damaged has the same pixels without its metadata, or stays as it is', async () => {
+test('a damaged image has the same pixels without its metadata, or is unchanged', async () => {
   const workbench = await Workbench.open();
   const look = async (bytes: Uint8Array) => {
     try {
@@ -292,7 +292,7 @@ test('an image that is damaged has the same pixels without its metadata, or stay
   );
 });
 
-test('a JPEG with a marker among its coded data that does not belong there keeps its metadata, and is counted', async () => {
+test('a JPEG with an unexpected marker in its coded data keeps its metadata, and is counted', async () => {
   const photo = withMetadata(`${FOLDER}/subsampling-444.jpg`);
   const scan = photo.indexOf(Buffer.from([0xff, 0xda]));
   const middle = scan + Math.floor((photo.length - scan) / 2);

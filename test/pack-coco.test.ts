@@ -10,7 +10,7 @@ import { digestsOf } from './pack-workbench.js';
 
 const set = cocoSet(12);
 
-test.each(['tar', 'msgpack', 'lmdb'] as const)('objects of COCO come with their images out of %s', async (format) => {
+test.each(['tar', 'msgpack', 'lmdb'] as const)('objects of COCO are packed with their images in %s', async (format) => {
   const output = path.join(emptyFolder(), 'shards');
   const report = await pack(set.images, output, { coco: set.annotations, format, workers: 1, maxShardSamples: 5 });
   expect(report.skippedAnnotations).toEqual(Object.fromEntries(Object.values(ODD).map((reason) => [reason, 1])));
@@ -67,7 +67,7 @@ test.each([
     '{"images": [{"id": 3, "file_name": "gone.jpg"}], "annotations": [], "categories": []}',
     /names gone.jpg, which is not/,
   ],
-])('a file as %s is refused with a sentence', async (text, message) => {
+])('the annotations file %s is rejected with a clear message', async (text, message) => {
   const file = path.join(emptyFolder(), 'annotations.json');
   writeFileSync(file, text);
   const packed = pack(set.images, path.join(emptyFolder(), 'shards'), { coco: file, workers: 1 });
@@ -104,7 +104,7 @@ test.each([
   [{ categories: [null] }, 'categories[0] is null, not an object'],
   [{ annotations: [7] }, 'annotations[0] is 7, not an object'],
   [{ annotations: [{ id: LARGE }] }, `annotation ${LARGE} is above 2^53`],
-])('annotations that could mean two things are refused: %j', async (given, sentence) => {
+])('ambiguous annotations are rejected: %j', async (given, sentence) => {
   const file = path.join(emptyFolder(), 'annotations.json');
   const text = JSON.stringify({ images: [IMAGE], annotations: [], categories: [CATEGORY], ...given });
   writeFileSync(file, text.replaceAll(/"(\d{16,})"/g, '$1'));
@@ -126,7 +126,7 @@ test('category names may be numbers, and ids text', async () => {
   expect(report).toMatchObject({ samples: 1, classes: ['cat', '7'], skippedAnnotations: {} });
 });
 
-test('an image of another size than its annotations are for is a bad file', async () => {
+test('an image whose size differs from its annotations is a bad file', async () => {
   const folder = emptyFolder();
   const file = path.join(folder, 'annotations.json');
   const images = [{ ...IMAGE, width: 640 }, OTHER];
@@ -140,7 +140,7 @@ test('an image of another size than its annotations are for is a bad file', asyn
   expect(readFileSync(path.join(output, 'quarantine.jsonl'), 'utf8')).toContain(sentence);
 });
 
-test('annotations of an image that is stored lying on its side may be for either side up', async () => {
+test('annotations of an image with an EXIF rotation may be for either orientation', async () => {
   const photo = readFileSync(path.join(set.images, '0000.jpg'));
   // EXIF with one entry, the orientation: to be turned by 90 degrees.
   const exif = Buffer.from('ffe100224578696600004d4d002a00000008000101120003000000010006000000000000', 'hex');
@@ -157,7 +157,7 @@ test('annotations of an image that is stored lying on its side may be for either
   }
 });
 
-test('boxes in pixels and smaller images are refused together', async () => {
+test('boxes in pixels and smaller images are rejected together', async () => {
   const packed = pack(set.images, path.join(emptyFolder(), 'shards'), {
     coco: set.annotations,
     resize: 100,
@@ -167,7 +167,7 @@ test('boxes in pixels and smaller images are refused together', async () => {
   await expect(packed).rejects.toThrow('"resize" would shrink the images but not the boxes of "coco"');
 });
 
-test('labels beside annotations are refused', async () => {
+test('the option labels in addition to annotations is rejected', async () => {
   const packed = pack(set.images, path.join(emptyFolder(), 'shards'), {
     coco: set.annotations,
     classes: ['a'],
@@ -177,7 +177,7 @@ test('labels beside annotations are refused', async () => {
   await expect(packed).rejects.toThrow(/remove either classes or coco/);
 });
 
-test('an image of COCO without a file is listed with the file of annotations, which has no lines', async () => {
+test('an image of COCO without a file is listed with the file of annotations, without a line number', async () => {
   const folder = emptyFolder();
   const annotations = path.join(folder, 'gone.json');
   const given = JSON.parse(readFileSync(set.annotations, 'utf8')) as { images: object[] };

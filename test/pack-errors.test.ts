@@ -52,7 +52,7 @@ async function refused(
   expect(existsSync(output)).toBe(false);
 }
 
-test('a source that is missing or holds no image is an error, and no folder is made', async () => {
+test('a source that is missing or has no image throws an error, and no folder is created', async () => {
   await refused('nowhere', {}, SourceError, 'nowhere does not exist');
   await refused('package.json', {}, SourceError, 'not a folder');
   await refused(tree({}), {}, NoImagesError, 'no file that can be packed');
@@ -60,7 +60,7 @@ test('a source that is missing or holds no image is an error, and no folder is m
   await refused(PHOTOS, { exclude: ['**'] }, NoImagesError, 'no file that can be packed');
 });
 
-test('two files at one key, a name that is no UTF-8 and a link loop are errors that name the files', async () => {
+test('two files with one key, a name that is not UTF-8 and a link loop are errors that name the files', async () => {
   await refused(tree({ 'IMG.1.jpg': jpeg(1), 'IMG_1.jpg': jpeg(2) }), {}, KeyCollisionError, 'IMG.1.jpg and IMG_1.jpg');
   const latin1 = tree({ 'a.jpg': jpeg(1) });
   writeFileSync(Buffer.concat([Buffer.from(`${latin1}/`), Buffer.from([0xe9]), Buffer.from('.jpg')]), jpeg(2));
@@ -71,7 +71,7 @@ test('two files at one key, a name that is no UTF-8 and a link loop are errors t
 });
 
 test.each([1, 64])(
-  'names that cannot be keys and link loops can be left out by patterns, %i calls at a time',
+  'names that cannot be keys and link loops can be excluded by patterns, with %i concurrent calls',
   async (inFlight) => {
     const source = tree({ 'a/1.jpg': jpeg(1), 'a/new\nline.jpg': jpeg(2), 'a/b\nc/3.jpg': jpeg(3) });
     writeFileSync(Buffer.concat([Buffer.from(`${source}/`), Buffer.from([0xe9]), Buffer.from('.jpg')]), jpeg(4));
@@ -93,13 +93,13 @@ test.each([1, 64])(
   },
 );
 
-test('options that do not fit, and classes that a fixed list lacks, are errors', async () => {
+test('options that cannot be combined, and classes that a fixed list lacks, are errors', async () => {
   await refused(PHOTOS, { workers: 0 }, OptionError, 'workers');
   await refused(PHOTOS, { classes: ['cat'] }, OptionError, 'which is not in the list of classes');
   await refused(PHOTOS, { classes: ['cat', 'cat'] }, Error, 'repeats the class "cat"');
 });
 
-test('a folder that holds something is left alone, whatever it is', async () => {
+test('a folder that contains any files is left unchanged', async () => {
   const output = tree({ 'notes.txt': 'mine' });
   await expect(pack(PHOTOS, output)).rejects.toThrow('holds notes.txt; pack to another folder, or empty this one');
   await expect(pack(PHOTOS, output)).rejects.toBeInstanceOf(OutputNotEmptyError);
@@ -113,20 +113,20 @@ test('a folder that holds something is left alone, whatever it is', async () => 
   expect(await samplesOf(dataset)).toHaveLength(60);
 });
 
-test('overwrite takes no file that a pack did not make', async () => {
+test('overwrite accepts no file that pack did not write', async () => {
   const output = tree({ '000000.tar': 'mine' });
   await expect(pack(PHOTOS, output, { overwrite: true })).rejects.toThrow('holds 000000.tar');
   expect(filesIn(output)).toEqual(['000000.tar']);
 });
 
-test('a pack that finds no image leaves the dataset that it was to replace', async () => {
+test('a pack without images does not replace the dataset that it should overwrite', async () => {
   const output = newFolder();
   await pack(PHOTOS, output);
   await expect(pack(tree({}), output, { overwrite: true })).rejects.toBeInstanceOf(NoImagesError);
   expect(await samplesOf(output)).toHaveLength(60);
 });
 
-test('a second pack into the same folder is refused while the first is at work', async () => {
+test('a second concurrent pack into the same folder is rejected', async () => {
   const output = newFolder();
   const first = pack(PHOTOS, output);
   await expect(pack(PHOTOS, output, { overwrite: true })).rejects.toBeInstanceOf(OutputLockedError);
@@ -134,7 +134,7 @@ test('a second pack into the same folder is refused while the first is at work',
   expect(await samplesOf(output)).toHaveLength(60);
 });
 
-test('a bad image ends the pack with its path and reason, and the folder says that its pack did not end', async () => {
+test('a bad image ends the pack with its path and reason, and the folder is marked as unfinished', async () => {
   const source = tree({ 'a/1.jpg': jpeg(1), 'a/2.jpg': 'no image', 'a/3.jpg': jpeg(3) });
   const output = newFolder();
   const packing = pack(source, output, { maxShardSamples: 1, shuffle: false, workers: 1 });
@@ -147,7 +147,7 @@ test('a bad image ends the pack with its path and reason, and the folder says th
   await expect(pack(source, output)).rejects.toThrow('contains an unfinished pack');
 });
 
-test('names that no key or no shard can have go to quarantine, too, and an append does not list them again', async () => {
+test('names that cannot be keys or do not fit a shard are quarantined too, and an append does not list them again', async () => {
   const long = 'k'.repeat(200);
   const source = tree({
     'a/1.jpg': jpeg(1),
@@ -170,7 +170,7 @@ test('names that no key or no shard can have go to quarantine, too, and an appen
   );
 });
 
-test('quarantine lists what is bad, in the order of the plan, and packs the rest', async () => {
+test('quarantine lists the bad files, in the order of the plan, and packs the rest', async () => {
   const source = tree({ 'a/1.jpg': jpeg(1), 'a/2.jpg': '', 'a/2.txt': 'beside', 'a/4.jpg': jpeg(4) });
   symlinkSync('gone', path.join(source, 'a/3.jpg'));
   const output = newFolder();
@@ -191,7 +191,7 @@ test('more bad images than allowed end the pack', async () => {
   await expect(packing).rejects.toThrow('2 of 3 images are bad, more than maxBad allows (50 %)');
 });
 
-test('the list has all bad images, also those of shards that were not begun when there were too many', async () => {
+test('the list contains all bad images, also those of shards that had not started when the limit was exceeded', async () => {
   const names = Array.from({ length: 12 }, (_, i) => `a/${String(i).padStart(2, '0')}.jpg`);
   const source = tree(Object.fromEntries(names.map((name, i) => [name, i % 2 === 0 ? 'none' : jpeg(i)])));
   const output = newFolder();
@@ -222,34 +222,31 @@ test('a file that cannot be read ends the pack before the first shard', async ()
   );
 });
 
-test.each([1, 8])(
-  'a class that is a link to a disk that is not there ends the pack, with %i in flight',
-  async (inFlight) => {
-    const source = tree({ 'a/1.jpg': jpeg(1) });
-    symlinkSync('/nowhere/b', path.join(source, 'b'));
-    await refused(
-      source,
-      { inFlight, onBad: 'quarantine' },
-      SourceError,
-      'b leads to /nowhere/b, which cannot be read: no such file or folder',
-    );
-    await pack(source, newFolder(), { inFlight, exclude: ['b'], workers: 1 });
-  },
-);
+test.each([1, 8])('a class that is a link to a missing disk ends the pack, with %i in flight', async (inFlight) => {
+  const source = tree({ 'a/1.jpg': jpeg(1) });
+  symlinkSync('/nowhere/b', path.join(source, 'b'));
+  await refused(
+    source,
+    { inFlight, onBad: 'quarantine' },
+    SourceError,
+    'b leads to /nowhere/b, which cannot be read: no such file or folder',
+  );
+  await pack(source, newFolder(), { inFlight, exclude: ['b'], workers: 1 });
+});
 
-test('a split that is a link to a disk that is not there ends the pack of all', async () => {
+test('a split that is a link to a missing disk ends the pack', async () => {
   const source = tree({ 'val/a/1.jpg': jpeg(1) });
   symlinkSync('/nowhere/train', path.join(source, 'train'));
   await refused(source, { splits: true }, SourceError, 'train is a link to /nowhere/train, which does not exist');
 });
 
-test('an image that cannot be decoded is bad when it is encoded anew', async () => {
+test('an image that cannot be decoded is bad if it is encoded again', async () => {
   const half = readFileSync('test/fixtures/odd-images/truncated-half.jpg');
   const packing = pack(tree({ 'a/1.jpg': half }), newFolder(), { resize: 32 });
   await expect(packing).rejects.toThrow(/1\.jpg cannot be fully decoded: .*premature end/);
 });
 
-test('two fields that become one by their content are an error that names both', async () => {
+test('two fields that become the same field by their content are an error that names both', async () => {
   const png = readFileSync('test/fixtures/odd-images/palette.png');
   const source = tree({ 'a/1.jpg': png, 'a/1.png': png });
   const packing = pack(source, newFolder(), { fields: ['png'] });
@@ -257,13 +254,13 @@ test('two fields that become one by their content are an error that names both',
   await expect(packing).rejects.toMatchObject({ paths: ['a/1.jpg', 'a/1.png'] });
 });
 
-test('too little room on the disk is seen before anything is written', async () => {
+test('too little space on the disk is detected before anything is written', async () => {
   const source = tree({ 'a/1.jpg': '' });
   truncateSync(path.join(source, 'a/1.jpg'), 2 ** 42);
   await refused(source, {}, DiskFullError, /needs 4,398,0\d\d MB/);
 });
 
-test('a disk that becomes full ends the pack, and no part of the shard is left', () => {
+test('a disk that becomes full ends the pack, and no part of the shard remains', () => {
   const output = newFolder();
   // bash counts in blocks of 1,024 bytes: room for no shard of ten photos.
   const { stdout } = packInChild(PHOTOS, output, { maxShardSamples: 10, workers: 2 }, [], 'ulimit -f 200;');
@@ -271,7 +268,7 @@ test('a disk that becomes full ends the pack, and no part of the shard is left',
   expect(filesIn(output)).toEqual(['pack.json', 'pack.state/plan', 'skipped.jsonl']);
 });
 
-test('a worker that dies in the middle of a shard ends the pack with its reason, and leaves no half shard', () => {
+test('a worker that dies in the middle of a shard ends the pack with its reason, and leaves no partial shard', () => {
   const output = newFolder();
   const preload = pathToFileURL('test/fixtures/pack/dying-worker.mjs').href;
   // Images that are encoded anew are packed by threads alone.

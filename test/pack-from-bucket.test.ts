@@ -50,7 +50,7 @@ const kinds: [string, PackOptions][] = [
   ['images without copies', { dedupe: true }],
   ['shrunk images', { resize: 8, workers: 2, maxShardSamples: 1 }],
 ];
-test.each(kinds)('a bucket packs to the bytes of a folder with the same files: %s', async (_, options) => {
+test.each(kinds)('a bucket is packed to the same bytes as a folder with the same files: %s', async (_, options) => {
   const folder = both();
   const [fromBucket, fromFolder] = [newFolder(), newFolder()];
   const report = await pack('s3://raw/set', fromBucket, options);
@@ -82,7 +82,7 @@ test.each<PackOptions>([{}, { dedupe: true }, { dedupe: true, dryRun: true }, { 
   },
 );
 
-test('labels, and a second pack that finds all of it there', async () => {
+test('labels and the labels file may be in a bucket, and a second pack finds everything done', async () => {
   const folder = both();
   const labels = path.join(tree({ 'l.csv': 'path,class,age\ncat/1.jpg,c,3\ns3://raw/set/zebra/7.jpg,z,5\n' }), 'l.csv');
   const inFolder = path.join(tree({ 'l.csv': 'path,class,age\ncat/1.jpg,c,3\nzebra/7.jpg,z,5\n' }), 'l.csv');
@@ -105,7 +105,7 @@ test('labels, and a second pack that finds all of it there', async () => {
   await expect(pack('s3://raw/set', fromBucket, { labels })).rejects.toThrow(/already contains a dataset/);
 });
 
-test('an append tells which objects are gone as it tells which files are, and none that its patterns exclude', async () => {
+test('an append reports missing objects like missing files, but none that its patterns exclude', async () => {
   const folder = both();
   const [fromBucket, fromFolder] = [newFolder(), newFolder()];
   await pack('s3://raw/set', fromBucket);
@@ -124,7 +124,7 @@ test('an append tells which objects are gone as it tells which files are, and no
   expect(part.changes).toEqual({ ...told, gone: 1 });
 });
 
-test('a repair takes damaged samples from the bucket that was packed, and asks for no other file', async () => {
+test('a repair fetches damaged samples from the packed bucket, and no other files', async () => {
   both();
   const output = newFolder();
   await pack('s3://raw/set', output, { maxShardSamples: 2, shuffle: false });
@@ -144,7 +144,7 @@ test('a repair takes damaged samples from the bucket that was packed, and asks f
   );
 });
 
-test('names and sizes come from lists alone, and each object is read by one request', async () => {
+test('names and sizes are read only from lists, and each object with one request', async () => {
   both();
   await pack('s3://raw/set', newFolder());
   const count = (test: (ask: (typeof server.asked)[number]) => boolean) => server.asked.filter(test).length;
@@ -153,7 +153,7 @@ test('names and sizes come from lists alone, and each object is read by one requ
   expect(count(({ key }) => key !== '')).toBe(Object.keys(FILES).length - 2);
 });
 
-test('many objects are read at a time', async () => {
+test('many objects are read concurrently', async () => {
   both(Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`c/${i}.jpg`, jpeg(i)])));
   // On a busy machine answers that come sooner are there before the next request is.
   server.latencyMs = 200;
@@ -161,7 +161,7 @@ test('many objects are read at a time', async () => {
   expect(server.most).toBeGreaterThan(20);
 });
 
-test('a long list is cut at folders and its parts are listed side by side, each name once and in order', async () => {
+test('a long list is split at folders, and its parts are listed concurrently, each name once and in order', async () => {
   const names = fc.uniqueArray(
     fc.array(fc.constantFrom('a', 'b', 'c.', 'é', '\u{1f600}', 'z0'), { minLength: 1, maxLength: 4 }),
     { minLength: 1, maxLength: 60, selector: (parts) => parts.join('/') },
@@ -194,7 +194,7 @@ test('a long list is cut at folders and its parts are listed side by side, each 
   expect(server.most).toBeGreaterThan(10);
 });
 
-test('a store that lists in another order packs to the same bytes', async () => {
+test('a store that lists in another order is packed to the same bytes', async () => {
   const folder = both();
   const names = server.names.bind(server);
   server.names = (bucket) => names(bucket).reverse();
@@ -208,7 +208,7 @@ test('a store that lists in another order packs to the same bytes', async () => 
   expect(datasetDigestsOf(fromBucket)).toEqual(datasetDigestsOf(fromFolder));
 });
 
-test('lost connections and busy servers are mended by another try', async () => {
+test('requests with lost connections and busy servers are retried', async () => {
   const folder = both();
   const seen = new Set<string>();
   server.fault = ({ key }) => {
@@ -222,7 +222,7 @@ test('lost connections and busy servers are mended by another try', async () => 
   expect(datasetDigestsOf(fromBucket)).toEqual(datasetDigestsOf(fromFolder));
 });
 
-test('an object that is replaced or removed after it was listed is a bad file, and nothing else is', async () => {
+test('an object that is replaced or removed after it was listed is a bad file, and no other file is affected', async () => {
   both();
   server.fault = ({ key }) => {
     // Once the lists are there.
@@ -240,7 +240,7 @@ test('an object that is replaced or removed after it was listed is a bad file, a
   expect(quarantine).toContain('s3://raw/set/cat/2.jpg cannot be read: there is no such file (404, NoSuchKey).');
 });
 
-test('a bucket that there is not is named as such, and not as a place where a pack has not ended', async () => {
+test('a bucket that does not exist is reported as such, and not as an unfinished pack', async () => {
   server.fault = () => ({ status: 404, code: 'NoSuchBucket' });
   const refused = {
     name: 'RequestRejectedError',
@@ -250,7 +250,7 @@ test('a bucket that there is not is named as such, and not as a place where a pa
   await expect(pack('s3://none/set', newFolder())).rejects.toMatchObject(refused);
 });
 
-test('a list that is cut on its way is asked for again, and none is taken for whole that is not', async () => {
+test('a list that is truncated in transit is requested again, and never accepted', async () => {
   both();
   server.pageSize = 4;
   const packed = () => pack('s3://raw/set', newFolder(), { workers: 1 });
@@ -273,7 +273,7 @@ test('a list that is cut on its way is asked for again, and none is taken for wh
   await expect(packed()).rejects.toThrow('the server returns the same part of the list again');
 });
 
-test('a bucket that may not be listed, one that is empty, and names that no file can have are one sentence each', async () => {
+test('a bucket that may not be listed, an empty one, and names that files cannot have are rejected with one sentence each', async () => {
   const failure = async (options: PackOptions = {}): Promise<Error> =>
     pack('s3://raw/set', newFolder(), options).then(
       () => new Error('it was packed'),

@@ -17,7 +17,7 @@ async function keysOf(output: string): Promise<string[]> {
   return keys.sort();
 }
 
-test('paired folders given as objects make the bytes that the flag makes', async () => {
+test('paired folders given as objects give the same bytes as with the flag', async () => {
   const [byFlag, byObject] = [emptyFolder(), emptyFolder()];
   expect((await shardtool('pack', source, byFlag, '--pair', 'masks=seg.png')).code).toBe(0);
   await pack({ folder: source }, byObject, { pair: [{ folder: 'masks', field: 'seg.png' }] });
@@ -35,7 +35,7 @@ test('an append keeps the paired folders of the dataset', async () => {
   expect(dataset.fields).toContain('seg.png');
 });
 
-test('a source with a list has only the listed files, as with the option files', async () => {
+test('a source with a list contains only the listed files, as with the option files', async () => {
   const list = ['cat/cat_001.jpg', 'cat/cat_002.jpg'];
   const [byList, byFiles] = [emptyFolder(), emptyFolder()];
   await pack({ folder: 'examples/photos', list }, byList);
@@ -68,7 +68,7 @@ test.each([
   ['an unknown name', { folder: source, files: [] }, {}, 'takes "folder" and "list", not "files"'],
   ['a source without a folder', { list: [] }, {}, 'pack takes a path or a URL, not a value of type object'],
   ['a folder that is no text', { folder: 5 }, {}, 'The source of a pack takes a path or a URL'],
-])('pack refuses %s', async (_, given, options, message) => {
+])('pack rejects %s', async (_, given, options, message) => {
   const error = await pack(given as never, emptyFolder(), options as never).catch((reason: unknown) => reason);
   expect(error).toBeInstanceOf(OptionError);
   expect((error as Error).message).toContain(message);

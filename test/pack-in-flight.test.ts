@@ -48,7 +48,7 @@ test.each<[string, PackOptions]>([
   expect(digestsOf(many)).toEqual(digestsOf(one));
 });
 
-test('errors, progress and an end from outside reach the caller from the process that packs', async () => {
+test('errors, progress and an abort are passed on between the caller and the packing process', async () => {
   const stopping = { ...options, onBad: 'raise' as const, inFlight: 8 };
   await expect(pack(source, newFolder(), stopping)).rejects.toMatchObject({
     name: 'BadFileError',
@@ -65,7 +65,7 @@ test('errors, progress and an end from outside reach the caller from the process
 });
 
 test.each([1, 8])(
-  'with %i in flight a pipe among the images, and a link to one, are bad files and not waited for',
+  'with %i in flight a pipe among the images, and a link to one, are bad files and do not block',
   async (inFlight) => {
     const folder = tree({ 'a/1.jpg': jpeg(1), 'a/2.jpg': jpeg(2) });
     execFileSync('mkfifo', [path.join(folder, 'a/pipe.jpg'), path.join(folder, 'a/other.pipe')]);
@@ -82,7 +82,7 @@ test.each([1, 8])(
   },
 );
 
-test('where the system lets few files be open, fewer are in flight, and nothing is left out', () => {
+test('if the system allows few open files, fewer are in flight, and no file is skipped', () => {
   const output = newFolder();
   const given = JSON.stringify({ ...options, inFlight: 200, workers: 2 });
   const command = `ulimit -n 80; exec "${process.execPath}" test/pack-child.mjs "$0" "$1" "$2"`;
@@ -90,7 +90,7 @@ test('where the system lets few files be open, fewer are in flight, and nothing 
   expect(JSON.parse(stdout)).toMatchObject({ isCommitted: true, quarantined: 2 });
 });
 
-test('a file system with latency gives the bytes that a disk gives, and one that stops answering ends the pack', async ({
+test('a file system with latency gives the same bytes as a disk, and one that stops responding ends the pack', async ({
   skip,
 }) => {
   const binary = buildSlowfs(emptyFolder());
@@ -127,7 +127,7 @@ async function expectEndWhenStopped(slow: SlowFolder): Promise<void> {
   expect(status).toBe(1);
 }
 
-test('the mounts that this system has tell what may hang, without asking them', async () => {
+test('file systems that may hang are detected from the list of mounts, without accessing them', async () => {
   const { mayHang } = await import('#writer/source/folder/mount');
   expect(readFileSync('/proc/self/mountinfo', 'utf8')).toContain(' - proc ');
   expect(mayHang('/proc/self')).toBe(true);

@@ -53,7 +53,7 @@ function sourceLists(): number {
     .length;
 }
 
-test('a pack with --manifest writes the bytes of a pack that lists the bucket, and lists nothing', async () => {
+test('a pack with --manifest writes the same bytes as a pack that lists the bucket, and lists nothing', async () => {
   fill();
   const listed = newFolder();
   await pack('s3://raw/set', listed);
@@ -67,7 +67,7 @@ test('a pack with --manifest writes the bytes of a pack that lists the bucket, a
   expect(datasetDigestsOf(packed)).toEqual(datasetDigestsOf(listed));
 });
 
-test('a Parquet file of S3 Inventory is a manifest too, with old versions and delete markers that are skipped', async () => {
+test('a Parquet file of S3 Inventory is a manifest too, and its old versions and delete markers are skipped', async () => {
   fill();
   const listed = newFolder();
   await pack('s3://raw/set', listed);
@@ -130,7 +130,7 @@ test('an append with the manifest.json of an inventory in a bucket adds its new 
   ).toEqual(['', 'a/1', 'a/3', 'b/é b+c (1)']);
 });
 
-test('an object that has changed since the manifest was made is an error, or is listed', async () => {
+test('an object that has changed since the manifest was made is an error, or is quarantined', async () => {
   fill();
   const file = path.join(emptyFolder(), 'inventory.csv');
   writeFileSync(file, inventory());
@@ -141,7 +141,7 @@ test('an object that has changed since the manifest was made is an error, or is 
   expect([report.samples, (await readManifest(shards)).samples]).toEqual([2, 2]);
 });
 
-test('of two rows with one key the newer one counts, also with patterns', async () => {
+test('of two rows with one key the newer one is used, also with patterns', async () => {
   fill();
   const file = path.join(emptyFolder(), 'list.csv');
   const rows = [`set/a/1.jpg,${jpeg(1).length},2026-11-01T02:03:04Z`, 'set/a/1.jpg,7,2020-01-01T00:00:00Z'];
@@ -153,7 +153,7 @@ test('of two rows with one key the newer one counts, also with patterns', async 
   }
 });
 
-test('objects that a manifest does not list stay in the dataset as long as the bucket has them', async () => {
+test('samples of objects that a manifest does not list are kept as long as the objects exist', async () => {
   fill();
   const shards = newFolder();
   const file = path.join(emptyFolder(), 'inventory.csv');
@@ -174,7 +174,7 @@ test('objects that a manifest does not list stay in the dataset as long as the b
   expect(keys.sort()).toEqual(['a/1', 'a/3', 'b/é b+c (1)']);
 });
 
-test('--manifest goes with a bucket, without --files, and names a list of files', async () => {
+test('--manifest requires a bucket, excludes --files, and names a list of files', async () => {
   fill();
   const folder = emptyFolder();
   const file = path.join(folder, 'list.csv');

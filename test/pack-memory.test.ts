@@ -12,10 +12,10 @@ function peakOf(files: number, memoryBytes: number): number {
 
 const [FEW, MANY] = [100_000, 400_000];
 
-test('planning takes at most 250 bytes for each further file', () => {
+test('planning uses at most 250 bytes per additional file', () => {
   expect((peakOf(MANY, 2 ** 28) - peakOf(FEW, 2 ** 28)) / (MANY - FEW)).toBeLessThan(250);
 });
 
-test('once the plan is on the disk, a further file takes at most 120 bytes', () => {
+test('with the plan on disk, an additional file uses at most 120 bytes', () => {
   expect((peakOf(MANY, 2 ** 20) - peakOf(FEW, 2 ** 20)) / (MANY - FEW)).toBeLessThan(120);
 });

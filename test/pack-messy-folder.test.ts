@@ -20,7 +20,7 @@ const SKIPPED = '  4 files skipped: 1 db, 1 svg, 1 txt, 1 without an extension (
 const FIELDS =
   "shardtool reads them, but webdataset's to_tuple and batched, wids with PyTorch's collate and DALI want the same fields in every sample\n";
 
-test('a bad file ends the pack, which names it and what can be done', async () => {
+test('a bad file ends the pack, and the error names it and a remedy', async () => {
   const { code, stdout, stderr } = await pack(SRC, []);
   expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
   expect(stderr).toMatch(
@@ -28,7 +28,7 @@ test('a bad file ends the pack, which names it and what can be done', async () =
   );
 });
 
-test('what was left out is counted by its reason, and listed', async () => {
+test('skipped files are counted by their reason, and listed', async () => {
   const { code, stdout, stderr, output } = await pack(SRC, ['--on-bad', 'quarantine', '--max-bad', '50%']);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(stdout).toBe(
@@ -51,7 +51,7 @@ test('what was left out is counted by its reason, and listed', async () => {
   ).toEqual(['dog/empty.jpg', 'dog/text.png']);
 });
 
-test('a dry run says what would be made, and lists it where it is asked to look at the files', async () => {
+test('a dry run prints what would be done, and lists bad files if it checks the files', async () => {
   const dry = await pack(SRC, ['--dry-run']);
   expect(dry.stdout).toContain('1 db, 1 svg, 1 txt, 1 without an extension (--dry-run --check header lists them)\n');
   expect(existsSync(dry.output)).toBe(false);
@@ -75,7 +75,7 @@ test('a dry run says what would be made, and lists it where it is asked to look 
   expect(again.stderr).toContain('OUT already contains a dataset');
 });
 
-test('a dry run that looks at the files refuses a name that the shards do not take, as the pack does', async () => {
+test('a dry run that checks the files rejects a name that the shards do not allow, as the pack does', async () => {
   const long = Array(3).fill('x'.repeat(200)).join('/');
   const source = tree({ [`cat/${long}/1.jpg`]: jpeg(1) });
   const look = ['--dry-run', '--check', 'decode'];
@@ -90,7 +90,7 @@ test('a dry run that looks at the files refuses a name that the shards do not ta
   expect(await pack(source, look)).toMatchObject({ code: 0, stderr: '' });
 });
 
-test('where too many files are bad, all of them are listed', async () => {
+test('if too many files are bad, all of them are listed', async () => {
   const { code, stderr, output } = await pack(SRC, ['--on-bad', 'quarantine']);
   expect(code).toBe(1);
   expect(stderr).toMatch(
@@ -100,7 +100,7 @@ test('where too many files are bad, all of them are listed', async () => {
   expect((await pack(SRC, ['--on-bad', 'quarantine', '--max-bad', '100%'], output)).code).toBe(0);
 });
 
-test('files at one key end the pack, or the later ones go to quarantine', async () => {
+test('files with the same key end the pack, or the later ones are quarantined', async () => {
   const source = collidingFolder();
   const stopped = await pack(source, []);
   expect(stopped.code).toBe(1);
@@ -123,7 +123,7 @@ test('files at one key end the pack, or the later ones go to quarantine', async 
   ]);
 });
 
-test('rows without a file end the pack, or go to quarantine; images without a row are skipped', async () => {
+test('rows without a file end the pack, or are quarantined; images without a row are skipped', async () => {
   const labels = fileWith(
     'labels.csv',
     '\ufeffpath,class,"a ""note"""\r\ncat/1.jpg,pet,"x, y"\r\ndog/none.jpg,pet,\r\n',
@@ -142,7 +142,7 @@ test('rows without a file end the pack, or go to quarantine; images without a ro
   expect(sample).toMatchObject({ key: 'cat/1', columns: { 'a "note"': 'x, y' } });
 });
 
-test('masks come to their images in each of three conventions', async () => {
+test('masks are packed with their images for each of three conventions', async () => {
   const { dots, suffixes, folders } = maskedFolders();
   const ways = [
     [dots, ['--fields', 'seg.png'], 'seg.png', 'cat'],
@@ -161,7 +161,7 @@ test('masks come to their images in each of three conventions', async () => {
   }
 });
 
-test('an ending, and a folder, that no file has is an error that says which there are', async () => {
+test('the error for an extension or a folder that no file has lists the existing ones', async () => {
   const { suffixes, folders } = maskedFolders();
   expect((await pack(suffixes, ['--fields', 'mask.png'])).stderr).toBe(
     'shardtool: The option --fields is mask.png, but no file of the source has this extension; 3 files end in "_mask.png": use that.\n',
@@ -181,7 +181,7 @@ test('an ending, and a folder, that no file has is an error that says which ther
   expect((await pack(folders, ['--pair', 'masks'])).code).toBe(2);
 });
 
-test('files of a paired folder are never images: those without one, and with other endings, are skipped', async () => {
+test('files of a paired folder are never images: files without an image, or with another extension, are skipped', async () => {
   const { folders } = maskedFolders();
   writeFileSync(path.join(folders, 'masks/cat/alone.png'), PNG);
   writeFileSync(path.join(folders, 'masks/cat/i1.txt'), 'x');
@@ -193,7 +193,7 @@ test('files of a paired folder are never images: those without one, and with oth
   expect(listOf(output, 'skipped.jsonl').map((file) => file.path)).toEqual(['masks/cat/alone.png', 'masks/cat/i1.txt']);
 });
 
-test('train and val above class folders become two datasets with one list of classes', async () => {
+test('train and val above class folders become two datasets with the same list of classes', async () => {
   const source = tree({
     'train/cat/1.jpg': jpeg(1),
     'train/dog/2.jpg': jpeg(2),
@@ -225,7 +225,7 @@ test('train and val above class folders become two datasets with one list of cla
   expect((await pack(many, ['--splits'])).stderr).toContain(' has a, b, c, d, e, ...; remove the option,');
 });
 
-test('metadata.csv and metadata.jsonl with file_name are taken as labels, and that is said', async () => {
+test('metadata.csv and metadata.jsonl with file_name are used as labels, which pack reports', async () => {
   const files = { '1.jpg': jpeg(1), '2.jpg': jpeg(2), '3.jpg': jpeg(3) };
   const csv = tree({
     ...files,
@@ -249,13 +249,13 @@ test('metadata.csv and metadata.jsonl with file_name are taken as labels, and th
   );
 });
 
-test('an image beside the class folders is packed without a class, and packing says so', async () => {
+test('an image next to the class folders is packed without a class, and pack reports it', async () => {
   const { stdout } = await pack(tree({ 'cat/1.jpg': jpeg(1), '2.jpg': jpeg(2) }), []);
   expect(stdout).toContain('2 samples of 1 class');
   expect(stdout).toContain('\n  1 sample has no class: its label is -1 in training\n');
 });
 
-test('a flat folder has no classes, as packing warns of and a loader says once', async () => {
+test('a flat folder has no classes: pack prints a warning, and a loader warns once', async () => {
   const source = tree({ '1.jpg': jpeg(1), '2.jpg': jpeg(2) });
   const { stdout, output } = await pack(source, []);
   expect(stdout).toContain(
@@ -271,7 +271,7 @@ test('a flat folder has no classes, as packing warns of and a loader says once',
   expect(said).toEqual([expect.stringMatching(/^Sample "\d" has no class, so its label is -1\./)]);
 });
 
-test('adding to a dataset keeps its options, and tells of files that have changed or gone', async () => {
+test('an append keeps the options of the dataset, and reports changed and missing files', async () => {
   const source = tree({ 'cat/1.jpg': jpeg(1), 'cat/2.jpg': jpeg(2), 'cat/3.jpg': jpeg(3), 'cat/1.seg.png': PNG });
   const { output } = await pack(source, ['--dedupe', '--fields', 'seg.png', '--max-shard-samples', '2']);
   expect((await pack(source, ['--append'], output)).stdout).toBe('OUT already has all of SRC.\n');
@@ -305,7 +305,7 @@ test('adding to a dataset keeps its options, and tells of files that have change
   expect(sizes.stdout).not.toContain('--max-shard-samples 2');
 });
 
-test('labels that name some of the images warn with their share in the first line, or are an error where all are to be named', async () => {
+test('labels for some of the images print a warning with their share first, or are an error if all images must have labels', async () => {
   const source = tree(Object.fromEntries(Array.from({ length: 300 }, (_, i) => [`${i}.jpg`, jpeg(i)])));
   const table = path.join(tree({ 'labels.csv': 'path,class\n7.jpg,cat\n8.jpg,dog\n' }), 'labels.csv');
   const [some, all] = [
@@ -338,7 +338,7 @@ test('labels that name some of the images warn with their share in the first lin
   });
 });
 
-test('rows without a file are bad files, or are counted and listed where they are allowed', async () => {
+test('rows without a file are bad files, or are counted and listed if they are allowed', async () => {
   const source = tree({ 'a.jpg': jpeg('a') });
   const tables = tree({
     'labels.csv': 'path,class\na.jpg,cat\ngone.jpg,dog\n',
@@ -370,7 +370,7 @@ test('rows without a file are bad files, or are counted and listed where they ar
   }
 });
 
-test('a folder without a packed image is named, since it is no class and ImageFolder numbers it', async () => {
+test('a folder without a packed image is reported, because it is not a class but ImageFolder numbers it', async () => {
   const source = tree({ 'a/1.jpg': jpeg(1), 'b/notes.txt': 'x', 'd/4.jpg': jpeg(4), 'shown/masks/1.png': PNG });
   mkdirSync(path.join(source, 'c'));
   const line =
@@ -389,7 +389,7 @@ test('a folder without a packed image is named, since it is no class and ImageFo
   expect(report.emptyFolders).toEqual(['c']);
 });
 
-test('samples that webdataset skips in a tar are counted, whatever wrote it', async () => {
+test('samples that webdataset skips in a tar are counted, for any writer', async () => {
   const source = tree({ '__x__/1.jpg': jpeg(1), 'a/__x__/2.jpg': jpeg(2), '__a/3.jpg': jpeg(3), '__y__.jpg': jpeg(4) });
   const line =
     '  1 sample is skipped by webdataset, because its key begins with a folder like __x__; to read these tars with webdataset, rename that folder';

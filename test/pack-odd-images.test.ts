@@ -35,12 +35,12 @@ beforeAll(async () => {
   reasons = new Map(lines.map((line) => JSON.parse(line)).map(({ path: file, reason }) => [file, reason]));
 });
 
-test('the table names every file, and each is either packed or in quarantine', () => {
+test('the table lists every file, and each is either packed or quarantined', () => {
   expect(EXPECTED).toHaveLength(30);
   expect([...samples.keys(), ...reasons.keys()].sort()).toEqual(EXPECTED.map(([file]) => file).sort());
 });
 
-test.each(EXPECTED.filter(([, cell]) => cell.startsWith('out')))('%s is left out: %s', (file, cell) => {
+test.each(EXPECTED.filter(([, cell]) => cell.startsWith('out')))('%s is not packed: %s', (file, cell) => {
   expect(reasons.get(file)).toContain(REASONS[cell.replace('out: ', '')]);
 });
 
@@ -59,7 +59,7 @@ test.each(EXPECTED.filter(([, cell]) => cell.startsWith('in')))('%s is packed: %
   expect(field).toBe(named);
 });
 
-test('the two images whose names are wrong are counted', () => {
+test('the two misnamed images are counted', () => {
   expect(EXPECTED.filter(([, cell]) => cell.includes('with a warning'))).toHaveLength(2);
   expect(renamed).toBe(2);
 });

@@ -45,7 +45,7 @@ function parts(count: number): PartOf[] {
   return Array.from({ length: count }, (_, index) => ({ index, of: count }));
 }
 
-test(`${PROCESSES} processes that pack parts at once make what one makes alone, and one of them commits`, {
+test(`${PROCESSES} processes that pack parts concurrently give the same result as one, and one of them commits`, {
   timeout: 180_000 + ROUNDS * 60_000,
 }, async () => {
   const source = await smallImages({ samples: 70, classes: 2 });
@@ -63,7 +63,7 @@ test(`${PROCESSES} processes that pack parts at once make what one makes alone, 
   }
 });
 
-test('parts of one process, again and again, race for the plan and the commit without harm', async () => {
+test('parts in one process can race for the plan and the commit without harm', async () => {
   const source = await smallImages({ samples: 24, classes: 2 });
   const expected = await packedAlone(source);
   for (let round = 0; round < 2 * TIMES; round++) {
@@ -74,7 +74,7 @@ test('parts of one process, again and again, race for the plan and the commit wi
   }
 });
 
-test('parts that run one after the other say how much is left, and the last one commits', async () => {
+test('parts that run one after the other report how much is left, and the last one commits', async () => {
   const source = await smallImages({ samples: 10 });
   const output = newFolder();
   const reports = [];
@@ -87,14 +87,14 @@ test('parts that run one after the other say how much is left, and the last one 
   expect(digestsOf(output)).toEqual(await packedAlone(source));
 });
 
-test('more parts than shards leave some of them nothing to do', async () => {
+test('if there are more parts than shards, some parts have nothing to do', async () => {
   const source = await smallImages({ samples: 4 });
   const output = newFolder();
   for (const part of parts(4).reverse()) await pack(source, output, { ...OPTIONS, part });
   expect(digestsOf(output)).toEqual(await packedAlone(source));
 });
 
-test('one part of one is the whole', async () => {
+test('part 1/1 packs everything', async () => {
   const source = await smallImages({ samples: 4 });
   const output = newFolder();
   expect(await pack(source, output, { ...OPTIONS, part: { index: 0, of: 1 } })).toMatchObject({
@@ -103,7 +103,7 @@ test('one part of one is the whole', async () => {
   });
 });
 
-test('what parts began the whole may end, and the other way round', async () => {
+test('a full pack can finish what parts began, and the other way round', async () => {
   const source = await smallImages({ samples: 12 });
   const expected = await packedAlone(source);
   const output = newFolder();
@@ -117,7 +117,7 @@ test('what parts began the whole may end, and the other way round', async () => 
   expect(digestsOf(other)).toEqual(expected);
 });
 
-test('parts that are killed leave what they finished, and go on when they are started again', async () => {
+test('parts that are killed keep their finished shards, and resume when they are started again', async () => {
   const source = await smallImages({ samples: 60, bytes: () => 20_000 });
   const options = { ...OPTIONS, resize: 64 };
   const expected = await packedAlone(source, options);
@@ -141,8 +141,8 @@ const OF_KILLED = JSON.stringify({ pid: process.pid, host: hostname(), token: KI
 
 test.each([
   ['the other part', { part: { index: 1, of: 2 } }],
-  ['the whole', {}],
-])('locks of parts that were killed are not left beside the dataset: %s ends it', async (_, options) => {
+  ['a full pack', {}],
+])('lock files of killed parts are removed when %s finishes', async (_, options) => {
   const source = await smallImages({ samples: 6 });
   const output = newFolder();
   await pack(source, output, { ...OPTIONS, part: { index: 0, of: 2 } });
@@ -153,7 +153,7 @@ test.each([
   expect(digestsOf(output)).toEqual(await packedAlone(source));
 });
 
-test('the lock of a part that was killed when it had just committed goes with what else it left', async () => {
+test('the lock of a part that was killed right after its commit is removed with its other files', async () => {
   const source = await smallImages({ samples: 6 });
   const output = newFolder();
   for (const part of parts(2)) await pack(source, output, { ...OPTIONS, part });
@@ -162,7 +162,7 @@ test('the lock of a part that was killed when it had just committed goes with wh
   expect(digestsOf(output)).toEqual(await packedAlone(source));
 });
 
-test('a part that finds the plan of other options refuses, naming them', async () => {
+test('a part that finds a plan with other options is rejected, and the error names the options', async () => {
   const source = await smallImages({ samples: 6 });
   const output = newFolder();
   await pack(source, output, { ...OPTIONS, part: { index: 0, of: 2 } });
@@ -197,7 +197,7 @@ test.each<[string, (file: string) => void]>([
   expect((await samplesOf(output)).map(({ key }) => key)).toEqual(['a/1', 'a/3']);
 });
 
-test('bad images of all parts together count for --max-bad, where the set is committed', async () => {
+test('bad images of all parts together count for --max-bad at the commit', async () => {
   const bad = ['a/2.jpg', 'a/4.jpg'];
   // The last has the key of the first, which the plan says already.
   const names = ['a/1.jpg', 'a/2.jpg', 'a/3.jpg', 'a/4.jpg', 'a/1.jpeg'];
@@ -213,7 +213,7 @@ test('bad images of all parts together count for --max-bad, where the set is com
   expect(lines.map((line) => JSON.parse(line).path)).toEqual(['a/1.jpg', ...bad]);
 });
 
-test('commit refuses shards that are missing, and a folder in which no pack was begun', async () => {
+test('commit rejects missing shards, and a folder without a started pack', async () => {
   const source = await smallImages({ samples: 10 });
   const output = newFolder();
   await pack(source, output, { ...OPTIONS, part: { index: 0, of: 2 } });
@@ -225,7 +225,7 @@ test('commit refuses shards that are missing, and a folder in which no pack was 
   expect(await commitParts(output)).toMatchObject({ samples: 10, shards: 5, wasCommitted: true });
 });
 
-test('a part that is run again when all is committed has nothing to do, and refuses a dataset of other files', async () => {
+test('a part that is run again after the commit does nothing, and is rejected if the dataset has other files', async () => {
   const source = await smallImages({ samples: 6 });
   const output = newFolder();
   for (const part of parts(2)) await pack(source, output, { ...OPTIONS, part });
@@ -241,7 +241,7 @@ test('a part that is run again when all is committed has nothing to do, and refu
   expect(digestsOf(output)).toEqual(before);
 });
 
-test('parts keep a pack of the whole out, and it them; parts of another number, too', async () => {
+test('parts and a full pack exclude each other, and so do parts of different totals', async () => {
   const source = await smallImages({ samples: 6 });
   const slow = { ...OPTIONS, resize: 8 };
   const output = newFolder();
@@ -265,7 +265,7 @@ async function isThere(file: string): Promise<void> {
   while (!existsSync(file)) await sleep(1);
 }
 
-test("the lock of a part on another machine is nobody's when it was silent for two minutes", async () => {
+test('the lock of a part on another machine is taken over when it has not been renewed for two minutes', async () => {
   const source = await smallImages({ samples: 4 });
   const output = tree({ 'pack.1-of-2.lock': JSON.stringify({ pid: 1, host: `not-${hostname()}`, started: null }) });
   const lock = path.join(output, 'pack.1-of-2.lock');
@@ -275,7 +275,7 @@ test("the lock of a part on another machine is nobody's when it was silent for t
   expect(digestsOf(output)).toEqual(await packedAlone(source));
 });
 
-test('an array job of Slurm and an Indexed Job say by themselves which part it is', async () => {
+test('tasks of a Slurm job array and of an Indexed Job find their part without the option', async () => {
   const source = await smallImages({ samples: 8 });
   const output = newFolder();
   const slurm = { SLURM_ARRAY_TASK_ID: '5', SLURM_ARRAY_TASK_COUNT: '2', SLURM_ARRAY_TASK_MIN: '5' };

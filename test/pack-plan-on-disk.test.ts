@@ -28,7 +28,7 @@ const WAYS: Record<string, (images: string) => PackOptions> = {
   'by patterns': () => ({ include: ['**/*.jpg'], exclude: ['b/**'] }),
 };
 
-test.each(Object.entries(WAYS))('a plan on the disk gives the bytes of one in memory: %s', async (_, options) => {
+test.each(Object.entries(WAYS))('a plan on disk gives the same bytes as one in memory: %s', async (_, options) => {
   const images = source();
   const given = { ...options(images), maxShardSamples: 7 };
   const [inMemory, onDisk] = [newFolder(), newFolder()];
@@ -38,7 +38,7 @@ test.each(Object.entries(WAYS))('a plan on the disk gives the bytes of one in me
   expect(digestsOf(onDisk)).toEqual(digestsOf(inMemory));
 });
 
-test('a pack goes on and a dataset grows with the plan on the disk as with one in memory', async () => {
+test('a pack resumes and a dataset grows with the plan on disk as with one in memory', async () => {
   const images = source();
   const options: PackOptions = { maxShardSamples: 6, shuffle: false };
   const [inMemory, onDisk] = [newFolder(), newFolder()];
@@ -60,13 +60,13 @@ test('a pack goes on and a dataset grows with the plan on the disk as with one i
   expect(digestsOf(onDisk)).toEqual(digestsOf(inMemory));
 });
 
-test('a dry run with its plan on the disk makes no output folder', async () => {
+test('a dry run with its plan on disk creates no output folder', async () => {
   const output = newFolder();
   expect((await pack(source(), output, { ...ON_DISK, dryRun: true })).samples).toBe(41);
   expect(existsSync(output)).toBe(false);
 });
 
-test('a changed source is refused by name, and a pack that fails leaves nothing beside its output', async () => {
+test('a changed source is rejected by name, and a pack that fails leaves nothing next to its output', async () => {
   const images = source();
   writeFileSync(path.join(images, 'c/zz.jpg'), 'no image');
   const parent = newFolder();
@@ -79,7 +79,7 @@ test('a changed source is refused by name, and a pack that fails leaves nothing 
   expect(readdirSync(parent)).toEqual(['out']);
 });
 
-test('where there is no room for the plan, that is what the error says, and nothing is left', async () => {
+test('if there is no space for the plan, the error says so, and nothing remains', async () => {
   const files = Array.from({ length: 300 }, (_, i) => [`${'long'.repeat(40)}/${i}.jpg`, jpeg(i)]);
   const images = tree(Object.fromEntries(files));
   const output = newFolder();

@@ -36,7 +36,7 @@ test.each([
   ['a JPEG', jpeg(1), undefined],
   ['a TIFF of bytes', plainTiff(2), undefined],
   ['an AVIF of bytes', readFileSync('test/fixtures/codec/rgb.avif'), undefined],
-])('the header of %s says what 8 bits do not hold', (_, bytes, precision) => {
+])('values that do not fit 8 bits are detected from the header of %s', (_, bytes, precision) => {
   expect(probeImage(bytes).precision).toBe(precision);
 });
 
@@ -48,7 +48,7 @@ const source = tree({
   'a/4.jpg': DEEP,
 });
 
-test('a pack says once how many images loaders narrow and how many they refuse, further images among them', async () => {
+test('a pack reports once how many images loaders narrow and how many they reject, including extra images', async () => {
   const options = { fields: ['depth.png'] };
   for (const format of ['tar', 'lmdb'] as const) {
     expect(await pack(source, newFolder(), { ...options, format })).toMatchObject({ narrowed: 3, refused: 1 });
@@ -61,7 +61,7 @@ test('a pack says once how many images loaders narrow and how many they refuse, 
   expect(plain.stdout).not.toMatch(/per channel|floating-point/);
 });
 
-test('packs that decode images refuse values that are no pixels, and verify names them', async () => {
+test('packs that decode images reject values that are not pixels, and verify lists them', async () => {
   for (const options of [{ check: 'decode' }, { resize: 8 }, { imageFormat: 'png' }] as const) {
     const packing = pack(source, newFolder(), { ...options, fields: ['depth.png'] });
     await expect(packing).rejects.toThrow(
@@ -75,7 +75,7 @@ test('packs that decode images refuse values that are no pixels, and verify name
   expect(faults).toEqual(['a/3']);
 });
 
-test('a loader warns with the first batch that values were narrowed, and once', async () => {
+test('a loader warns once, with the first batch, that values were narrowed', async () => {
   const packed = newFolder();
   await pack(tree({ 'a/1.png': DEEP, 'a/2.png': DEEP }), packed);
   await using dataset = await openDataset(packed);
@@ -86,7 +86,7 @@ test('a loader warns with the first batch that values were narrowed, and once', 
   expect(said()[0]).toMatch(/^Some images have more than 8 bits per channel, and their pixels are the upper 8 bits/);
 });
 
-test('a loader warns of further images of 16 bits, and not of images that it does not decode', async () => {
+test('a loader warns about extra images of 16 bits, and not about images that it does not decode', async () => {
   const values = Buffer.alloc(2 * SIDE ** 2);
   const packed = newFolder();
   await pack(
@@ -109,7 +109,7 @@ test('a loader warns of further images of 16 bits, and not of images that it doe
   }
 });
 
-test('an image of floating-point values is a bad sample, and no image of zeros', async () => {
+test('an image of floating-point values is a bad sample, not an image of zeros', async () => {
   const packed = newFolder();
   await pack(tree({ 'a/1.tif': FLOATS }), packed);
   await using dataset = await openDataset(packed);

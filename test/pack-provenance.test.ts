@@ -37,7 +37,7 @@ function sha256(file: string): string {
   return createHash('sha256').update(readFileSync(file)).digest('hex');
 }
 
-test('a pack with --provenance adds columns with the origin of each sample, which the commands keep', async () => {
+test('a pack with --provenance adds columns with the origin of each sample, which other commands keep', async () => {
   const images = source();
   const shards = newFolder();
   const before = new Date().toISOString();
@@ -112,7 +112,7 @@ test('the parts of a pack record one command, without their numbers', async () =
   expect(commands).toEqual(Array.from({ length: 4 }, () => command));
 });
 
-test('an append without a fact that the dataset has is refused, and says what to remove', async () => {
+test('an append without a fact that the dataset has is rejected, and the error says what to remove', async () => {
   const images = source();
   const shards = newFolder();
   await pack(images, shards, { provenance: ['location', 'sha256'] });
@@ -126,7 +126,7 @@ test('an append without a fact that the dataset has is refused, and says what to
   ]);
 });
 
-test('images of a bucket have the location of the object, and the indexes are equal whatever the workers', async () => {
+test('images of a bucket have the location of the object, and the indexes do not depend on workers', async () => {
   for (let i = 0; i < 6; i++) server.put(`raw/set/${i}.jpg`, jpeg(i), TIME.getTime());
   const [one, two] = [newFolder(), newFolder()];
   const provenance = ['location', 'modified', 'sha256'] as const;
@@ -142,7 +142,7 @@ test('images of a bucket have the location of the object, and the indexes are eq
   }
 });
 
-test('ls --samples --columns lists the columns that it is asked for', async () => {
+test('ls --samples --columns lists the requested columns', async () => {
   const images = source();
   const shards = newFolder();
   const packed = await shardtool('pack', images, shards, '--provenance', 'modified,location');
@@ -161,7 +161,7 @@ test('ls --samples --columns lists the columns that it is asked for', async () =
   expect((await shardtool('ls', shards, '--columns', 'a')).code).toBe(2);
 });
 
-test('labels with a column of the same name, and unknown facts, are refused', async () => {
+test('labels with a column of the same name, and unknown facts, are rejected', async () => {
   const images = source();
   writeFileSync(path.join(images, 'labels.csv'), 'path,ingested\ncat/1.jpg,today\n');
   const args = ['pack', images, newFolder(), '--labels', path.join(images, 'labels.csv')];

@@ -13,7 +13,7 @@ const expected = JSON.parse(readFileSync(`${FOLDER}/expected.json`, 'utf8')) as 
 >;
 
 test.each(['png', 'npy'] as const)(
-  'images that become %s have the pixels of Pillow upright, wherever their orientation and colours come from',
+  'images that become %s have the same upright pixels as with Pillow, for any source of orientation and colours',
   async (imageFormat) => {
     const files = Object.keys(expected);
     // Some have the same stem.

@@ -23,7 +23,7 @@ const KINDS: readonly PackOptions[] = [
   { format: 'tar', resize: 16 },
 ];
 
-test('a pack that is killed at any moment, again and again, goes on to the bytes of one that was left alone', {
+test('a pack that is killed repeatedly, at any moment, resumes to the same bytes as an uninterrupted one', {
   timeout: 180_000 + KILLS * 5000,
 }, async () => {
   const source = await smallImages({ samples: 120, classes: 3, bytes: (sample) => 2000 + sample * 100 });
@@ -53,7 +53,7 @@ test('a pack that is killed at any moment, again and again, goes on to the bytes
   }
 });
 
-test('a pack that is killed when it has just committed leaves a dataset, and the next one takes away what it left', async () => {
+test('a pack that is killed right after its commit leaves a dataset, and the next pack removes leftover files', async () => {
   const source = await smallImages({ samples: 8 });
   const output = newFolder();
   await pack(source, output, { workers: 1 });

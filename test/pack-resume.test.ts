@@ -53,7 +53,7 @@ async function stopped(images: string, options: PackOptions = {}): Promise<strin
   return output;
 }
 
-test('a pack that was stopped goes on: finished shards stay, and the bytes are those of one in one go', async () => {
+test('a pack that was stopped resumes: finished shards are kept, and the bytes equal those of an uninterrupted pack', async () => {
   const images = source();
   const output = await stopped(images);
   const finished = statSync(path.join(output, '000002.tar')).ino;
@@ -65,7 +65,7 @@ test('a pack that was stopped goes on: finished shards stay, and the bytes are t
   expect(digestsOf(output)).toEqual(digestsOf(alone));
 });
 
-test('what went to quarantine before counts for --max-bad, stands in the list, and ends a pack that stops at bad files', async () => {
+test('earlier quarantined files count for --max-bad, stay in the list, and end a pack that stops at bad files', async () => {
   const images = source();
   writeFileSync(path.join(images, 'b/5.jpg'), 'no image either');
   const output = newFolder();
@@ -136,7 +136,7 @@ test.each<[PackOptions, string]>([
   await expect(packing).rejects.toThrow(message);
 });
 
-test('labels that have changed end a pack that would go on', async () => {
+test('changed labels end a pack that would resume', async () => {
   const images = source();
   const labels = path.join(tree({ 'labels.csv': 'path,class\na/1.jpg,x\nb/4.jpg,y\n' }), 'labels.csv');
   const output = newFolder();
@@ -145,7 +145,7 @@ test('labels that have changed end a pack that would go on', async () => {
   await expect(pack(images, output, { ...GO_ON, labels })).rejects.toThrow('its labels have changed since');
 });
 
-test('the number of workers, and a source that was moved as it is, change nothing', async () => {
+test('a pack resumes with another number of workers, and from a source that was moved unchanged', async () => {
   const images = source();
   const output = await stopped(images);
   const moved = tree({});
@@ -179,7 +179,7 @@ test.each<[string, (output: string) => void]>([
   expect((await samplesOf(output)).map(({ key }) => key)).toEqual(['a/1', 'a/2', 'a/3', 'b/5', 'b/6']);
 });
 
-test('recheck reads finished shards again, and packs those anew in which a byte has changed', async () => {
+test('recheck reads finished shards again, and packs those with a changed byte again', async () => {
   const images = source();
   const output = await stopped(images);
   damage(path.join(output, '000001.tar'));
@@ -187,7 +187,7 @@ test('recheck reads finished shards again, and packs those anew in which a byte 
   expect(await samplesOf(output)).toHaveLength(5);
 });
 
-test('a plan that is damaged is refused, and restart begins anew', async () => {
+test('a damaged plan is rejected, and restart starts again', async () => {
   const images = source();
   const output = await stopped(images);
   truncateSync(path.join(output, 'pack.state/plan'), 700);
@@ -195,7 +195,7 @@ test('a plan that is damaged is refused, and restart begins anew', async () => {
   expect(await pack(images, output, { ...GO_ON, restart: true })).toMatchObject({ keptShards: 0, samples: 5 });
 });
 
-test('shards without their plan are refused, and restart replaces them, but no dataset', async () => {
+test('shards without their plan are rejected, and restart replaces them, but not a dataset', async () => {
   const images = source();
   const output = await stopped(images);
   rmSync(path.join(output, 'pack.state'), { recursive: true });
@@ -205,7 +205,7 @@ test('shards without their plan are refused, and restart replaces them, but no d
   expect(await samplesOf(output)).toHaveLength(5);
 });
 
-test('a folder in which a pack was killed before its plan was whole is as good as empty', async () => {
+test('a folder in which a pack was killed before its plan was complete counts as empty', async () => {
   const images = source();
   const output = tree({ 'pack.json.part': '{', 'pack.state/plan.1234': 'shardtool' });
   await pack(images, output, GO_ON);
@@ -214,7 +214,7 @@ test('a folder in which a pack was killed before its plan was whole is as good a
   expect(digestsOf(output)).toEqual(digestsOf(alone));
 });
 
-test('until its pack ends the folder opens for nobody, and a file of the user in it stays', async () => {
+test('the folder of an unfinished pack cannot be opened, and a file of the user in it is kept', async () => {
   const images = source();
   const output = await stopped(images);
   writeFileSync(path.join(output, 'notes.txt'), 'mine');
@@ -224,7 +224,7 @@ test('until its pack ends the folder opens for nobody, and a file of the user in
   expect(filesIn(output).filter((file) => file.startsWith('pack.'))).toEqual(['pack.json']);
 });
 
-test('a pack that met a full disk goes on when there is room', async () => {
+test('a pack that found the disk full resumes when there is space', async () => {
   const images = await smallImages({ samples: 40, bytes: (sample) => (sample < 20 ? 2000 : 40_000) });
   const options = { maxShardSamples: 10, shuffle: false, workers: 1 };
   const output = newFolder();
@@ -235,7 +235,7 @@ test('a pack that met a full disk goes on when there is room', async () => {
   expect(await pack(images, output, options)).toMatchObject({ keptShards: 2, samples: 40 });
 });
 
-test('a pack that filled a small disk goes on when there is room', async () => {
+test('a pack that filled a small disk resumes when there is space', async () => {
   const images = await smallImages({ samples: 40, bytes: () => 10_000 });
   const options = { maxShardSamples: 5, workers: 1, imageFormat: 'png' as const };
   const alone = newFolder();
@@ -296,7 +296,7 @@ function replaceByFolder(file: string): void {
 /** The token of a process in another container, which may be gone. */
 const ELSEWHERE = newToken().replace(/^(\d+)-(\d+)-[^-]+/, '$1-$2-00000000');
 
-test('what a pack left that was killed in another container is gone when the next one ends', async () => {
+test('files of a pack that was killed in another container are removed when the next one ends', async () => {
   const images = source();
   const output = await stopped(images);
   const left = ['000001.tar', '000004.tar', '000004.parquet', 'dataset.json', 'pack.state/000004.json'];
@@ -308,7 +308,7 @@ test('what a pack left that was killed in another container is gone when the nex
   expect(digestsOf(output)).toEqual(digestsOf(alone));
 });
 
-test('a pack whose lock was taken over ends without a dataset, and leaves the lock of the other one', async () => {
+test('a pack whose lock was taken over ends without a dataset, and keeps the lock of the other pack', async () => {
   const images = await smallImages({ samples: 40 });
   const output = newFolder();
   const lock = path.join(output, 'pack.lock');
@@ -340,7 +340,7 @@ test('a pack whose lock was taken over ends without a dataset, and leaves the lo
   expect(left.filter((file) => file.endsWith('.tar')).length).toBeLessThan(8);
 });
 
-test('a pack says at once that it waits for a process in another container, and is refused when that one is alive', async () => {
+test('a pack reports immediately that it waits for a process in another container, and is rejected if that is alive', async () => {
   const text = JSON.stringify({ pid: 7, host: 'elsewhere', token: ELSEWHERE });
   const output = tree({ 'pack.lock': text });
   const lock = path.join(output, 'pack.lock');
@@ -352,7 +352,7 @@ test('a pack says at once that it waits for a process in another container, and 
   expect(stderr).toContain('Another pack (process 7 on elsewhere) is running in this folder');
 });
 
-test('a pack that was killed when it had listed what it skips, and had no plan yet, begins anew', async () => {
+test('a pack that was killed after it had listed skipped files, but before its plan, starts again', async () => {
   const source = tree({ 'a/1.jpg': jpeg(1), 'a/2.jpg': jpeg(2), 'a/notes.svg': '<svg/>' });
   const [whole, killed] = [newFolder(), newFolder()];
   await pack(source, whole, { workers: 1 });

@@ -9,7 +9,7 @@ import { digestsOf, filesIn, JPEG, jpeg, newFolder, PNG, samplesOf, tree } from 
 
 const PHOTOS = 'examples/photos';
 
-test('every photo comes back from its shard byte for byte, with its class and size', async () => {
+test('every photo is read back from its shard byte for byte, with its class and size', async () => {
   const output = newFolder();
   const report = await pack(PHOTOS, output, { maxShardSamples: 25 });
   expect(report).toMatchObject({ files: 60, samples: 60, shards: 3, quarantined: 0, renamed: 0 });
@@ -31,7 +31,7 @@ test('every photo comes back from its shard byte for byte, with its class and si
   expect(report.bytes).toBe(manifest.bytes);
 });
 
-test('what is small starts no thread where nobody asks for workers, and is the same as with threads', async () => {
+test('small packs start no threads unless workers is set, and give the same result as with threads', async () => {
   let threads = 0;
   const count = () => threads++;
   process.on('worker', count);
@@ -52,7 +52,7 @@ test('what is small starts no thread where nobody asks for workers, and is the s
   process.off('worker', count);
 });
 
-test('what this thread would be busy with for long is given to threads where there is much of it alone', async () => {
+test('a pack with dedupe and wids starts threads only if workers is set or files are large', async () => {
   let threads = 0;
   const count = () => threads++;
   process.on('worker', count);
@@ -81,7 +81,7 @@ test('GNU tar lists the shards and finds the same bytes in them', async () => {
 });
 
 test.each(['tar', 'lmdb', 'msgpack'] as const)(
-  'in %s, two packs are the same bytes whatever the number of workers',
+  'in %s, two packs have the same bytes for any number of workers',
   async (format) => {
     const packed = async (workers: number) => {
       const output = newFolder();
@@ -94,7 +94,7 @@ test.each(['tar', 'lmdb', 'msgpack'] as const)(
   },
 );
 
-test('encoding anew gives the same bytes whatever the number of workers', async () => {
+test('images that are encoded again have the same bytes for any number of workers', async () => {
   const packed = async (workers: number) => {
     const output = newFolder();
     await pack(PHOTOS, output, {
@@ -129,7 +129,7 @@ test('the samples of all formats are the same, in the same shards', async () => 
   expect(msgpack).toEqual(tar);
 });
 
-test('no shard is larger than asked for, and they are about equal', async () => {
+test('no shard is larger than requested, and shards are about equal in size', async () => {
   const output = newFolder();
   await pack(PHOTOS, output, { maxShardBytes: 700_000, name: 'train' });
   const sizes = (await readManifest(output)).shards.map(({ bytes }) => bytes);
@@ -139,7 +139,7 @@ test('no shard is larger than asked for, and they are about equal', async () => 
   expect(existsSync(path.join(output, 'train-000000.parquet'))).toBe(true);
 });
 
-test('the seed and --no-shuffle give other orders of the same samples', async () => {
+test('the seed and --no-shuffle give different orders of the same samples', async () => {
   const keys = async (options: object) => {
     const output = newFolder();
     await pack(PHOTOS, output, options);
@@ -151,7 +151,7 @@ test('the seed and --no-shuffle give other orders of the same samples', async ()
   expect([...one].sort()).toEqual(sorted);
 });
 
-test('files beside an image become its fields, and others are skipped and counted', async () => {
+test('files next to an image become its fields, and other files are skipped and counted', async () => {
   const source = tree({
     'cat/1.jpg': jpeg(1),
     'cat/1.json': '{"box":[1,2]}',
@@ -175,7 +175,7 @@ test('files beside an image become its fields, and others are skipped and counte
   expect(Object.keys(two!.fields)).toEqual(['cls', 'jpeg']);
 });
 
-test('a .cls file beside an image is its class, unless it has one already', async () => {
+test('a .cls file next to an image is its class, unless the image has a class already', async () => {
   const output = newFolder();
   await pack(tree({ '1.jpg': jpeg(1), '1.cls': '7\n', '2.jpg': jpeg(2) }), output, { shuffle: false });
   expect((await samplesOf(output)).map(({ cls, fields }) => [cls, fields.cls])).toEqual([
@@ -225,7 +225,7 @@ test('labels in JSON Lines give typed columns, and whole numbers are the classes
   expect((await readManifest(output)).classes).toHaveLength(4);
 });
 
-test('a list of files, patterns, and a list of classes choose what is packed and how it is numbered', async () => {
+test('a list of files, patterns, and a list of classes determine what is packed and how it is numbered', async () => {
   const source = tree({
     'a/1.jpg': jpeg(1),
     'a/2.png': PNG,
@@ -254,7 +254,7 @@ test('a list of files, patterns, and a list of classes choose what is packed and
   ]);
 });
 
-test('a dry run says what would be packed and touches nothing', async () => {
+test('a dry run reports what would be packed and changes nothing', async () => {
   const output = newFolder();
   const report = await pack(PHOTOS, output, { dryRun: true, maxShardSamples: 7 });
   expect(report).toMatchObject({ files: 60, samples: 60, shards: 9, bytes: 0 });
@@ -275,7 +275,7 @@ test('progress ends with everything done', async () => {
   expect(last).toMatchObject({ files: 60, totalFiles: 60 });
 });
 
-test('orientation is baked in when images are encoded anew, counted, and kept in the index otherwise', async () => {
+test('orientation is applied if images are encoded again, counted, and otherwise kept in the index', async () => {
   const rotated = readFileSync('test/fixtures/odd-images/exif-rotated-6.jpg');
   const source = tree({ 'a.jpg': rotated });
   const [plain, encoded] = [newFolder(), newFolder()];
@@ -285,7 +285,7 @@ test('orientation is baked in when images are encoded anew, counted, and kept in
   expect((await samplesOf(encoded))[0]).toMatchObject({ size: [320, 240], orientation: 1 });
 });
 
-test('a pack that is replaced leaves nothing of the earlier one, and nothing else is touched', async () => {
+test('overwriting removes everything of the earlier pack, and nothing else', async () => {
   const output = newFolder();
   await pack(PHOTOS, output, { maxShardSamples: 5, name: 'old', format: 'lmdb' });
   writeFileSync(path.join(output, 'notes.txt'), 'mine');
@@ -301,7 +301,7 @@ test('a pack that is replaced leaves nothing of the earlier one, and nothing els
   expect(existsSync(path.join(output, 'old-000000.lmdb'))).toBe(false);
 });
 
-test('images of one kind named as another are stored as what they are, in the place of that name', async () => {
+test('misnamed images are stored with the extension of their real kind, in the position of their name', async () => {
   const source = tree({ 'a/1.jpg': PNG, 'a/1.txt': 'beside', 'a/2.png': JPEG, 'a/3.jpeg': JPEG });
   const output = newFolder();
   const report = await pack(source, output, { shuffle: false });

@@ -81,7 +81,7 @@ const kinds: [string, PackOptions, number][] = [
   ['LMDB', { format: 'lmdb' }, 1],
   ['msgpack, duplicates left out', { format: 'msgpack', dedupe: true }, 1],
 ];
-test.each(kinds)('a bucket gets the bytes that a folder gets: %s', async (_, options, workers) => {
+test.each(kinds)('a bucket gets the same bytes as a folder: %s', async (_, options, workers) => {
   const report = await packTo({ ...options, workers });
   expect(report).toMatchObject({ samples: 42, isCommitted: true, keptShards: 0 });
   expect(inBucket()).toEqual(await inFolder(options));
@@ -91,7 +91,7 @@ test.each(kinds)('a bucket gets the bytes that a folder gets: %s', async (_, opt
   expect([...new Set(server.asked.map(({ method }) => method))]).toEqual(['GET']);
 });
 
-test('the plan comes first, a shard before its note, and dataset.json when all else is there', async () => {
+test('the plan is uploaded first, a shard before its record, and dataset.json last', async () => {
   await packTo();
   const puts = server.asked.filter(({ method }) => method === 'PUT').map(({ key }) => key.slice('shards/'.length));
   expect(puts.slice(0, 2)).toEqual(['pack.state/plan', 'pack.json']);
@@ -106,7 +106,7 @@ test('the plan comes first, a shard before its note, and dataset.json when all e
   });
 });
 
-test('long shards go up in parts, and the folder that they wait in never holds more than a few', async () => {
+test('long shards are uploaded in parts, and their temporary folder never holds more than a few', async () => {
   const large = tree(Object.fromEntries(Array.from({ length: 5 }, (_, i) => [`${i}.jpg`, longImage(i)])));
   let most = 0;
   server.fault = () => {
@@ -145,7 +145,7 @@ function filesBelow(folder: string): string[] {
   }
 }
 
-test('a pack that is killed at any moment, again and again, goes on to the same bytes with what is there', {
+test('a pack that is killed repeatedly, at any moment, resumes to the same bytes with the shards that exist', {
   timeout: 120_000 + TIMES * 20_000,
 }, async () => {
   const many = { maxShardSamples: 5 };
@@ -188,7 +188,7 @@ async function interrupted(count: number, options: PackOptions = {}): Promise<vo
   server.fault = () => undefined;
 }
 
-test('a pack that ended between its plan and its note writes the note when it goes on', async () => {
+test('a pack that ended between its plan and its record writes the record when it resumes', async () => {
   server.fault = ({ method, key }) =>
     method === 'PUT' && key.endsWith('pack.json') ? { status: 403, code: 'AccessDenied' } : undefined;
   await failure(packTo());
@@ -198,7 +198,7 @@ test('a pack that ended between its plan and its note writes the note when it go
   expect(inBucket()).toEqual(await inFolder());
 });
 
-test('a shard that is another one by now, or gone, is made again', async () => {
+test('a shard that was replaced or removed is written again', async () => {
   await interrupted(5);
   const finished = server.names('out').filter((name) => /pack\.state\/0.*\.json$/.test(name));
   expect(finished.length).toBeGreaterThanOrEqual(4);
@@ -209,7 +209,7 @@ test('a shard that is another one by now, or gone, is made again', async () => {
   expect(inBucket()).toEqual(await inFolder());
 });
 
-test('with recheck the shards that are there are summed again', async () => {
+test('with recheck the existing shards are checksummed again', async () => {
   await interrupted(4);
   const stored = server.objects.get('out/shards/000000.tar')!;
   // Damage that the store itself does not know of.
@@ -219,7 +219,7 @@ test('with recheck the shards that are there are summed again', async () => {
   expect(inBucket()).toEqual(await inFolder());
 });
 
-test('parts pack side by side without a lock, and whoever is last commits', async () => {
+test('parts pack concurrently without a lock, and the last one commits', async () => {
   const expected = await inFolder();
   server.latencyMs = 2;
   const reports = await Promise.all([0, 1, 2].map((index) => packTo({ part: { index, of: 3 }, workers: 1 })));
@@ -228,7 +228,7 @@ test('parts pack side by side without a lock, and whoever is last commits', asyn
   expect(await packTo({ part: { index: 1, of: 3 } })).toMatchObject({ isCommitted: true });
 });
 
-test('parts that ended without a commit are committed by hand, when none is missing', async () => {
+test('parts that ended without a commit are committed manually, if none is missing', async () => {
   const expected = await inFolder();
   expect(await packTo({ part: { index: 0, of: 2 } })).toMatchObject({ isCommitted: false, pendingShards: 3 });
   expect(await failure(commitParts(OUTPUT))).toMatchObject({
@@ -246,7 +246,7 @@ test('parts that ended without a commit are committed by hand, when none is miss
   expect(await commitParts(OUTPUT)).toMatchObject({ wasCommitted: true });
 });
 
-test('of two packs that begin at once with different plans one gives way', async () => {
+test('of two packs that start at the same time with different plans, one fails', async () => {
   server.latencyMs = 5;
   const [one, other] = await Promise.allSettled([
     packTo({ part: { index: 0, of: 2 } }),
@@ -257,7 +257,7 @@ test('of two packs that begin at once with different plans one gives way', async
   expect(refused[0]!.reason).toMatchObject({ name: 'PlanChangedError', path: OUTPUT });
 });
 
-test('what shardtool did not write is never replaced, and what it wrote only when asked to', async () => {
+test('files that shardtool did not write are never replaced, and its own files only on request', async () => {
   server.put('out/shards/notes.txt', 'mine');
   expect(await failure(packTo())).toMatchObject({ name: 'OutputNotEmptyError', path: OUTPUT });
   server.objects.delete('out/shards/notes.txt');
@@ -285,7 +285,7 @@ test('what shardtool did not write is never replaced, and what it wrote only whe
   expect(inBucket()).toEqual(await inFolder({ seed: 2 }));
 });
 
-test('a dataset.json that comes meanwhile stays', async () => {
+test('a dataset.json that appears in the meantime is kept', async () => {
   server.fault = ({ method, key }) => {
     if (method === 'PUT' && key.endsWith('000005.tar')) server.put('out/shards/dataset.json', '{}');
     return undefined;
@@ -297,7 +297,7 @@ test('a dataset.json that comes meanwhile stays', async () => {
   expect(server.objects.get('out/shards/dataset.json')!.bytes.toString()).toBe('{}');
 });
 
-test('lost answers, resets and busy servers change nothing', async () => {
+test('lost responses, connection resets and busy servers change nothing', async () => {
   let asked = 0;
   server.fault = () => {
     asked++;
@@ -309,7 +309,7 @@ test('lost answers, resets and busy servers change nothing', async () => {
   expect(inBucket()).toEqual(await inFolder());
 });
 
-test('what may not be done there is one sentence without a secret, and no upload stays half done', async () => {
+test('missing permissions are reported in one sentence without a secret, and no upload remains unfinished', async () => {
   const large = tree({ '1.jpg': longImage(1) });
   server.fault = ({ query }) => (query.get('partNumber') === '2' ? { status: 403, code: 'AccessDenied' } : undefined);
   const refused = await failure(pack(large, OUTPUT, { staging, workers: 1 }));
@@ -328,7 +328,7 @@ test('what may not be done there is one sentence without a secret, and no upload
   );
 });
 
-test('a conversion to a bucket gets the bytes of one to a folder, and goes on where it was killed', async () => {
+test('a conversion to a bucket gives the same bytes as one to a folder, and resumes after it was killed', async () => {
   const [tars, expected] = [newFolder(), newFolder()];
   await pack(source, tars, { ...OPTIONS, workers: 1 });
   await convert(tars, expected, { format: 'msgpack', workers: 1 });
@@ -349,7 +349,7 @@ test('a conversion to a bucket gets the bytes of one to a folder, and goes on wh
   expect((await failure(convert(OUTPUT, `${OUTPUT}/`, {}))).message).toMatch(/is also the folder of the input/);
 });
 
-test('from one bucket to another, and from a stream', async () => {
+test('a pack from one bucket to another, and the conversion of a stream to a bucket, give the same bytes', async () => {
   for (const file of filesIn(source))
     server.put(`raw/${file}`, readFileSync(path.join(source, file)), statSync(path.join(source, file)).mtimeMs);
   await pack('s3://raw', OUTPUT, { ...OPTIONS, workers: 1, staging });

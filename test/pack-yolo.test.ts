@@ -65,7 +65,7 @@ async function objectsIn(output: string): Promise<Record<string, unknown>> {
   return Object.fromEntries(named.sort());
 }
 
-test('label files in labels beside images become the objects of their images, and lines that cannot be are named', async () => {
+test('label files in labels next to images become the objects of their images, and invalid lines are reported', async () => {
   const source = tree(FILES);
   const output = newFolder();
   const report = await pack(source, output, { yolo: path.join(source, 'data.yaml'), workers: 1 });
@@ -80,7 +80,7 @@ test('label files in labels beside images become the objects of their images, an
   expect(Object.values(report.skippedAnnotations).reduce((a, b) => a + b)).toBe(ODD.length);
 });
 
-test('a loader has room for as many boxes as an image of the dataset has, also when that has grown', async () => {
+test('a loader has room for as many boxes as any image of the dataset has, also after an append', async () => {
   const line = (n: number) => `0 0.5 0.5 0.5 0.${String(n).padStart(4, '0')}1`;
   const lines = (count: number) => Array.from({ length: count }, (_, n) => line(n)).join('\n');
   const source = tree({ 'a.jpg': jpeg('a'), 'a.txt': lines(2), 'names.txt': 'dog' });
@@ -104,7 +104,7 @@ test('a loader has room for as many boxes as an image of the dataset has, also w
   expect(await boxesOf({})).toEqual({ mostObjects: 600, counts: [602] });
 });
 
-test('a loader gives the boxes in pixels of the image that it made', async () => {
+test('a loader delivers the boxes in pixels of the transformed image', async () => {
   const source = tree(FILES);
   const output = newFolder();
   await pack(source, output, { yolo: path.join(source, 'data.yaml'), workers: 1 });
@@ -155,7 +155,7 @@ const arrangements: [string, Record<string, string | Uint8Array>, string, string
     'a.yml',
   ],
 ];
-test.each(arrangements)('label files %s are found, and are no fields', async (_, files, below, names) => {
+test.each(arrangements)('label files %s are found, and are not fields', async (_, files, below, names) => {
   const root = tree(files);
   const output = newFolder();
   const report = await pack(path.join(root, below), output, { yolo: path.join(root, names), workers: 1 });
@@ -178,7 +178,7 @@ test('a bucket, slow folders and more workers give the same shards', async () =>
   expect(await packed('s3://raw/set', { workers: 1 })).toEqual(expected);
 });
 
-test('polygons and keypoints come beside the boxes', async () => {
+test('polygons and keypoints are packed in addition to the boxes', async () => {
   const polygons = tree({
     'a.jpg': jpeg('a'),
     'a.txt': '0 0.5 0.5 0.5 0.5\n1 0 0 0.5 0 0.5 0.25\n0 0.1 0.1 0.2 0.1 0.2\n',
@@ -209,7 +209,7 @@ test('polygons and keypoints come beside the boxes', async () => {
   });
 });
 
-test('a label file that changes is met by the next pack, also where it lies outside the source', async () => {
+test('the next pack detects a changed label file, even outside the source', async () => {
   const root = tree({ 'images/a.jpg': jpeg('a'), 'labels/a.txt': '0 0.5 0.5 0.5 0.5', 'names.txt': 'dog' });
   const output = newFolder();
   const again = () => pack(path.join(root, 'images'), output, { yolo: path.join(root, 'names.txt'), workers: 1 });

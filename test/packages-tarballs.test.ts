@@ -58,7 +58,7 @@ beforeAll(() => {
   run('npm', ['install', '--ignore-scripts', '--no-audit', '--no-fund', ...files]);
 }, 300_000);
 
-test('a tarball has what runs, its types, its licence and a README, and no tests, sources or source maps', () => {
+test('a tarball contains the code, its types, its licence and a README, and no tests, sources or source maps', () => {
   for (const [name, files] of contents) {
     expect(files, name).toEqual(
       expect.arrayContaining(['LICENSE', 'README.md', 'package.json', 'lib/index.js', 'lib/types/index.d.ts']),
@@ -98,7 +98,7 @@ test('an installation is small, and no package of it runs a script', () => {
   expect(bytes).toBeLessThanOrEqual(MOST_BYTES);
 });
 
-test('a package says what it has of others, with their licences', () => {
+test('a package lists its bundled third-party packages, with their licences', () => {
   for (const name of packages.filter((name) => !['base', 'cuda'].includes(name))) {
     const lib = path.join(root, 'packages', name, 'lib');
     const parts = JSON.parse(readFileSync(path.join(lib, 'third-party.json'), 'utf8')) as { name: string }[];
@@ -110,7 +110,7 @@ test('a package says what it has of others, with their licences', () => {
   }
 });
 
-test('npx shardtool packs, lists, verifies and measures where the tarballs are installed', () => {
+test('npx shardtool packs, lists, verifies and measures from the installed tarballs', () => {
   const photos = path.join(root, 'examples/photos');
   expect(run('npx', ['--no-install', 'shardtool', '--help'])).toContain('Usage: shardtool <command> [options]');
   expect(run('npx', ['--no-install', 'shardtool', 'pack', photos, 'shards', '--max-shard-samples', '20'])).toContain(
@@ -124,7 +124,7 @@ test('npx shardtool packs, lists, verifies and measures where the tarballs are i
   expect(bench).toMatchObject({ images: 60, batches: 4 });
 });
 
-test('a program that imports from shardtool runs, and its types hold in the strictest setting', () => {
+test('a program that imports from shardtool runs, and compiles with the strictest settings', () => {
   const program = `
 import { type Batch, type Dataset, type DeviceLoader, type Fault, NoCudaError, type PixelValues } from 'shardtool';
 import { openDataset, pack, ShardtoolError, verify } from 'shardtool';

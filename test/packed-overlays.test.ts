@@ -90,7 +90,7 @@ const some = (keys: Iterable<string>, share: number) => [...keys].filter(() => r
 /** Labels of a file that is read row by row. */
 const streamed = (file: string) => openPackedLabels(file, { heldBytes: 0 });
 
-test('random labels that are sorted on disk are what a Map gives, above and below other overlays and splits', async () => {
+test('random labels that are sorted on disk equal those of a Map, above and below other overlays and splits', async () => {
   for (let round = 0; round < 3 * TIMES; round++) {
     const { shards, model } = await packed();
     let parent: string | undefined;
@@ -129,7 +129,7 @@ test('random labels that are sorted on disk are what a Map gives, above and belo
   }
 });
 
-test('labels from memory and from disk give equal overlays, and the file names no keys', async () => {
+test('labels from memory and from disk give equal overlays, and the file contains no keys', async () => {
   const { shards, model } = await packed();
   const file = labelsFor(model, KEYS);
   const one = await addOverlay(shards, { name: 'one', labels: await openPackedLabels(file) });
@@ -148,7 +148,7 @@ test('labels from memory and from disk give equal overlays, and the file names n
   expect(readdirSync(shards).filter((name) => name.startsWith('.labels'))).toEqual([]);
 });
 
-test('what a killed process left of an overlay is removed when the next one is written', async () => {
+test('files of a killed process that wrote an overlay are removed when the next one is written', async () => {
   const { shards } = await packed(KEYS.slice(0, 3));
   await addOverlay(shards, { name: 'one', excludeKeys: [KEYS[0]!] });
   const folder = path.join(shards, 'overlays');
@@ -159,7 +159,7 @@ test('what a killed process left of an overlay is removed when the next one is w
   expect(readdirSync(folder).sort()).toEqual(['one.jsonl', 'two.jsonl', temporaryName('two.jsonl', alive)]);
 });
 
-test('labels sorted on disk that name a sample twice, or one that does not exist, are refused and leave nothing', async () => {
+test('labels sorted on disk that name a sample twice, or one that does not exist, are rejected and leave nothing', async () => {
   const { shards } = await packed();
   const add = async (text: string) => {
     const file = path.join(emptyFolder(), 'l.csv');

@@ -37,7 +37,7 @@ function wanted(name: string): (string | null)[][] {
 }
 
 test.each(files)(
-  'the images of a row of %s are fields of its sample, and its first image is the image',
+  'the images in a row of %s are fields of its sample, and the first of them is its image',
   async (name) => {
     await using dataset = await openDataset(path.join(folder, name));
     expect(await itemsOf(dataset)).toEqual(wanted(name));

@@ -33,7 +33,7 @@ async function contents(dataset: Dataset): Promise<Expected[]> {
   return found;
 }
 
-test("the Hub's own files open as they are: images, class names, captions, splits by their names", async () => {
+test('Parquet files of the Hub open in place: images, class names, captions, splits by their names', async () => {
   await using dataset = await openDataset(path.join(fixtures, 'hub'));
   expect([dataset.format, dataset.size, dataset.classes]).toEqual(['parquet', 24, ['cat', 'dog', 'newt']]);
   expect(dataset.splits).toEqual(['test', 'train']);
@@ -43,7 +43,7 @@ test("the Hub's own files open as they are: images, class names, captions, split
   expect(columns.get('image_path')![0]).toBe('18.jpg');
 });
 
-test('split takes the files of one split alone, by any of its usual names', async () => {
+test('split selects the files of one split, by any of its usual names', async () => {
   await using train = await openDataset(path.join(fixtures, 'hub'), { split: 'training' });
   expect(await contents(train)).toEqual(expected.slice(0, 18));
   await expect(openDataset(path.join(fixtures, 'hub'), { split: 'val' })).rejects.toThrow(
@@ -54,7 +54,7 @@ test('split takes the files of one split alone, by any of its usual names', asyn
   expect(stdout).toContain('3 classes, fields jpg, splits test, train');
 });
 
-test('pages of either version, of any codec, with dictionaries and without, hold the same samples', async () => {
+test('pages of either version, with any codec, with or without dictionaries, contain the same samples', async () => {
   for (const name of readdirSync(path.join(fixtures, 'pages'))) {
     await using dataset = await openDataset(path.join(fixtures, 'pages', name));
     expect(await contents(dataset), name).toEqual(expected);
@@ -65,7 +65,7 @@ test('pages of either version, of any codec, with dictionaries and without, hold
   }
 });
 
-test('label columns hold decimals, times below a millisecond and large integers of JSON to the last digit', async () => {
+test('label columns keep decimals, times below a millisecond and large integers of JSON to the last digit', async () => {
   const columnsOf = async (name: string) => {
     await using dataset = await openDataset(path.join(fixtures, 'values', name));
     return Object.fromEntries((await dataset.files.index(0)).columns);
@@ -88,7 +88,7 @@ test.each([
   ['in the last page of a row group', 8050, 1, 'the page at byte'],
   ['in a dictionary', 5000, 1, 'the page at byte .. has changed'],
   ['in the header of a page', 5796, 8, 'its column|no page|the page'],
-])('damage %s costs the samples that it lies in', async (_, offset, length, why) => {
+])('damage %s loses only the samples that it affects', async (_, offset, length, why) => {
   const file = path.join(emptyFolder(), 'snappy-1.parquet');
   const bytes = readFileSync(path.join(fixtures, 'pages', 'snappy-1.parquet'));
   writeFileSync(file, bytes.fill(0xa5, offset, offset + length));
@@ -116,7 +116,7 @@ test.each([
 /** Where the columns `label` and `caption` of the first row group of snappy-1.parquet are. */
 const LABELS = { from: 8199, to: 8489 };
 
-test('a changed byte in a column of labels whose pages have checksums is an error, and never another label', async () => {
+test('a changed byte in a column of labels whose pages have checksums is an error, and never gives another label', async () => {
   const whole = readFileSync(path.join(fixtures, 'pages/snappy-1.parquet'));
   const file = path.join(emptyFolder(), 'a.parquet');
   let errors = 0;
@@ -135,7 +135,7 @@ test('a changed byte in a column of labels whose pages have checksums is an erro
   expect(errors).toBeGreaterThan(50);
 });
 
-test('the loader streams row groups, and classes and where choose without reading images', async () => {
+test('the loader streams row groups, and classes and where select without reading images', async () => {
   await using dataset = await openDataset(path.join(fixtures, 'hub'));
   const loader = dataset.loader({
     batchSize: 4,
@@ -151,7 +151,7 @@ test('the loader streams row groups, and classes and where choose without readin
   expect(labels).toEqual(new Array(expected.slice(0, 18).filter(({ label }) => label === 2).length).fill(2));
 });
 
-test('row groups of no rows, as writers make them of an empty table, cost nothing: all other samples are there', async () => {
+test('empty row groups, which writers make of an empty table, do not hide any sample', async () => {
   const folder = path.join(emptyFolder(), 'empty');
   cpSync(path.join(fixtures, 'empty'), folder, { recursive: true });
   await using dataset = await openDataset(folder);
@@ -180,7 +180,7 @@ test('row groups of no rows, as writers make them of an empty table, cost nothin
   expect(none.size).toBe(0);
 });
 
-test('a file that is replaced while its dataset is open is an error, and read as it is when it is opened again', async () => {
+test('a file that is replaced while its dataset is open is an error, and opening it again reads the new file', async () => {
   const place = path.join(emptyFolder(), 'a.parquet');
   cpSync(path.join(fixtures, 'pages/zstd-1.parquet'), place);
   await using before = await openDataset(place);
@@ -191,7 +191,7 @@ test('a file that is replaced while its dataset is open is an error, and read as
   expect(after.fields).toEqual(['jpg', 'mask.png', 'png']);
 });
 
-test('a second column of bytes is a field of its own, and rows may lack either', async () => {
+test('a second column of bytes is a separate field, and rows may lack either', async () => {
   const masks: (string | null)[] = JSON.parse(readFileSync(path.join(fixtures, 'others/masks.json'), 'utf8'));
   await using dataset = await openDataset(path.join(fixtures, 'others/two-columns.parquet'));
   const found: unknown[] = [];
@@ -225,7 +225,7 @@ test('a column of text becomes the classes of a conversion, if it is named', asy
   ]);
 });
 
-test('what cannot be read is refused by a sentence', async () => {
+test('files that cannot be read are rejected with clear messages', async () => {
   const refused = (name: string) => openDataset(path.join(fixtures, 'others', name));
   await expect(refused('lists.parquet')).rejects.toThrow('its column "images" holds bytes in lists of lists or deeper');
   await expect(refused('paths.parquet')).rejects.toThrow('no row of its row group 0 contains an image');
@@ -235,7 +235,7 @@ test('what cannot be read is refused by a sentence', async () => {
   await expect(openDataset(file)).rejects.toThrow('does not end like a Parquet file');
 });
 
-test('convert takes over images, class names and columns; index and verify add checksums beside the files', async () => {
+test('convert keeps images, class names and columns; index and verify add checksums next to the files', async () => {
   const output = path.join(emptyFolder(), 'tars');
   await convert(path.join(fixtures, 'hub'), output, { workers: 1, split: 'train' });
   const manifest = await readManifest(output);
@@ -254,7 +254,7 @@ test('convert takes over images, class names and columns; index and verify add c
   expect((await indexed.files.index(1)).width.every((width) => width > 0)).toBe(true);
 });
 
-test('an index of ours beside a tar is no shard, and a place with two readings says how to choose', async () => {
+test('an index next to a tar is not opened as a shard, and an ambiguous folder names the option to choose', async () => {
   const folder = emptyFolder();
   await convert(path.join(fixtures, 'hub'), path.join(folder, 'tars'), { workers: 1, split: 'train' });
   const place = path.join(folder, 'both');
@@ -269,7 +269,7 @@ test('an index of ours beside a tar is no shard, and a place with two readings s
   await expect(openDataset(place, { layout: 'parkett' as 'parquet' })).rejects.toThrow(OptionError);
 });
 
-test('many remote files are opened by one request each, for their footers, and one row group is read', async () => {
+test('many remote files are opened with one request each, for their footers, and one row group is read', async () => {
   const bytes = readFileSync(path.join(fixtures, 'pages/snappy-1.parquet'));
   const asked: string[] = [];
   const server = createServer(({ headers: { range = '' } }, answer) => {
@@ -294,7 +294,7 @@ test('many remote files are opened by one request each, for their footers, and o
   server.close();
 });
 
-test('where on the sizes of images reads their headers where no index has them', async () => {
+test('where on the sizes of images reads their headers if no index has them', async () => {
   for (const place of [path.join(fixtures, 'hub'), 'test/fixtures/mds/photos', 'examples/photos/cat']) {
     await using dataset = await openDataset(place);
     const sizes = async (where: string) => {

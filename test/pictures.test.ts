@@ -6,7 +6,7 @@ const { pictures } = await import(path.resolve('bench/pictures/run.mjs'));
 const { CONTESTANTS } = await import(path.resolve('bench/peers/contestants.mjs'));
 const drawn: ReadonlyMap<string, string> = pictures();
 
-test('the pictures of the guides are those that npm run pictures draws of the published figures', () => {
+test('the pictures of the guides equal those that npm run pictures draws from the published figures', () => {
   expect([...drawn.keys()].toSorted()).toEqual(
     readdirSync('docs/pictures')
       .filter((name) => name.endsWith('.svg'))
@@ -20,7 +20,7 @@ test('README and ARCHITECTURE show each picture on light and dark pages', () => 
   expect([...drawn.keys()].filter((file) => !pages.includes(`"${file}"`))).toEqual([]);
 });
 
-test('the chart shows every loader that was measured once, and shardtool without its variants', () => {
+test('the chart shows every loader that was measured, and shardtool without its variants', () => {
   const { rows } = JSON.parse(readFileSync('bench/peers/results.json', 'utf8'));
   const chart = drawn.get('docs/pictures/peers-light.svg')!;
   const shown = rows.filter(({ id }: { id: string }) => !id.startsWith('shardtool-'));

@@ -23,7 +23,7 @@ async function pixelsOf(dataset: Dataset, options: object = {}): Promise<Map<str
   return found;
 }
 
-test('a folder of class folders gives the batches that it gives when it is packed', async () => {
+test('a folder of class folders gives the same batches as when it is packed', async () => {
   await using folder = await openDataset('examples/photos');
   await using packed = await openDataset(await packedPhotos());
   expect([folder.format, folder.size]).toEqual(['folder', packed.size]);
@@ -45,7 +45,7 @@ test('samples and look-ups give the bytes of the files', async () => {
   expect(readFileSync('examples/photos/moon/moon_003.jpg').equals(fields.jpg!)).toBe(true);
 });
 
-test('an epoch that was left goes on at the next sample', async () => {
+test('an epoch that was left resumes at the next sample', async () => {
   await using dataset = await openDataset('examples/photos');
   const options = { batchSize: 8, transform: 'raw', workers: 1, seed: 3 } as const;
   const whole: string[] = [];
@@ -64,7 +64,7 @@ test('an epoch that was left goes on at the next sample', async () => {
   expect(rest).toEqual(whole.slice(24));
 });
 
-test('files beside an image belong to it, and what belongs to none is left out', async () => {
+test('files next to an image belong to it, and files that belong to none are skipped', async () => {
   const folder = emptyFolder();
   mkdirSync(path.join(folder, 'cat/.hidden'), { recursive: true });
   const photo = readFileSync('examples/photos/cat/cat_000.jpg');
@@ -87,7 +87,7 @@ test('files beside an image belong to it, and what belongs to none is left out',
   await expect(openDataset(folder)).rejects.toThrow('would both be the sample "cat/1": rename one of them');
 });
 
-test('an image that is a link to a file that is not there is a bad sample, a class that is such a link an error', async () => {
+test('an image that is a dangling link is a bad sample, and a class that is a dangling link is an error', async () => {
   const folder = emptyFolder();
   cpSync('examples/photos/cat/cat_000.jpg', path.join(folder, 'cat/1.jpg'));
   symlinkSync('gone.jpg', path.join(folder, 'cat/2.jpg'));
@@ -100,7 +100,7 @@ test('an image that is a link to a file that is not there is a bad sample, a cla
   );
 });
 
-test('folders called train and val are splits: the class is the folder below, and where chooses', async () => {
+test('folders called train and val are splits: the class is the folder below, and where selects by split', async () => {
   const folder = emptyFolder();
   cpSync('examples/photos/cat', path.join(folder, 'train/cat'), { recursive: true });
   cpSync('examples/photos/moon', path.join(folder, 'val/moon'), { recursive: true });
@@ -111,7 +111,7 @@ test('folders called train and val are splits: the class is the folder below, an
   expect(found.size).toBe(readdirSync('examples/photos/moon').length);
 });
 
-test('images are turned by what their own header says, since no index does', async () => {
+test('images are rotated by their headers, because no index has their orientation', async () => {
   const folder = emptyFolder();
   cpSync('test/fixtures/odd-images/exif-rotated-6.jpg', path.join(folder, 'a/1.jpg'), { recursive: true });
   const shards = path.join(emptyFolder(), 'shards');
@@ -123,7 +123,7 @@ test('images are turned by what their own header says, since no index does', asy
   expect(turned).not.toEqual(await pixelsOf(plain));
 });
 
-test('a file that went or shrank since the folder was opened is an error that names it', async () => {
+test('a file that was removed or truncated since the folder was opened is an error that names it', async () => {
   const folder = emptyFolder();
   cpSync('examples/photos/cat', path.join(folder, 'cat'), { recursive: true });
   await using dataset = await openDataset(folder);
@@ -135,14 +135,14 @@ test('a file that went or shrank since the folder was opened is an error that na
   await expect(dataset.get(1)).rejects.toThrow(`${second} has become shorter since the dataset was opened`);
 });
 
-test('what works on shards says that there are none', async () => {
+test('commands for shards report that a plain folder has none', async () => {
   await expect(verify('examples/photos', { workers: 1 })).rejects.toThrow('Pack it first, with "shardtool pack"');
   const { stdout } = await shardtool('ls', 'examples/photos');
   expect(stdout).toContain('60 images as single files');
   expect(stdout).toContain('6 classes, fields jpg');
 });
 
-test('metadata.jsonl and metadata.csv say classes and columns, in the folder or in each split', async () => {
+test('classes and columns are read from metadata.jsonl and metadata.csv, in the folder or in each split', async () => {
   const folder = emptyFolder();
   const [first, second, third] = ['cat_000', 'cat_001', 'cat_002'].map((name) =>
     readFileSync(`examples/photos/cat/${name}.jpg`),

@@ -33,7 +33,7 @@ function errorClasses(): { readonly name: string; readonly base: string; readonl
   return [...found].filter(([name]) => isOurs(name)).map(([name, rest]) => ({ name, ...rest }));
 }
 
-test('what each package exports is what it is meant to', async () => {
+test('each package exports exactly the names of the reviewed list', async () => {
   const lists = [...exported].map(
     ([name, all]) =>
       `${name}\n${Object.keys(all)
@@ -44,7 +44,7 @@ test('what each package exports is what it is meant to', async () => {
   await expect(lists.join('\n')).toMatchFileSnapshot('fixtures/public-exports.txt');
 });
 
-test('no index of a package passes on all that a module or another package has', () => {
+test('no index of a package re-exports everything of a module or another package', () => {
   // The one of shardtool passes on a file that is a list of names.
   const passedOn = PACKAGES.map((name) => [
     name,
@@ -58,14 +58,14 @@ test('no index of a package passes on all that a module or another package has',
   expect(lines.filter((line) => !/^export \{/.test(line))).toEqual([]);
 });
 
-test('every error that a caller can meet is exported from shardtool', () => {
+test('every error that a caller can receive is exported from shardtool', () => {
   const classes = errorClasses();
   expect(classes.length).toBeGreaterThan(40);
   const all = exported.get('cli')!;
   expect(classes.map(({ name }) => name).filter((name) => typeof all[name] !== 'function')).toEqual([]);
 });
 
-test('every error that a caller can meet stands in docs/errors.md, with its base and its fields', () => {
+test('every error that a caller can receive is in docs/errors.md, with its base class and its fields', () => {
   const rows = readFileSync('docs/errors.md', 'utf8')
     .split('\n')
     .filter((line) => line.startsWith('| <a id="'))
@@ -88,7 +88,7 @@ type Kind = new (where: object, message: string, cause?: Error) => ShardtoolErro
 
 const CONTEXT = { path: 'a.tar', key: 'a', paths: ['a', 'b'], status: 403, trouble: 'cut', call: 'cuInit', result: 1 };
 
-test('every error has its class as name, a code and a section of the docs, and becomes JSON', () => {
+test('every error has its class as name, a code and a section of the docs, and can be converted to JSON', () => {
   const page = readFileSync('docs/errors.md', 'utf8');
   const all = exported.get('cli')! as Readonly<Record<string, Kind>>;
   const errors = errorClasses().map(({ name }) => [name, new all[name]!(CONTEXT, 'why', new Error('cause'))] as const);
@@ -102,7 +102,7 @@ test('every error has its class as name, a code and a section of the docs, and b
   expect(new all.FileNotFoundError!({}, 'why').code).toBe('ERR_SHARDTOOL_FILE_NOT_FOUND');
 });
 
-test('errors of a minified copy of shardtool have their names, and are instances of the classes of another copy', async () => {
+test('errors of a minified copy of shardtool keep their names, and are instances of the classes of another copy', async () => {
   const bundle = await rolldown({
     input: path.resolve('packages/base/lib/index.js'),
     platform: 'node',
@@ -120,7 +120,7 @@ test('errors of a minified copy of shardtool have their names, and are instances
   expect([null, 'x', {}, new Error('x')].some((value) => value instanceof here.ShardtoolError!)).toBe(false);
 });
 
-test('the types of each entry of a package come first, where TypeScript looks for them', () => {
+test('the types of each entry of a package come first, as TypeScript requires', () => {
   for (const name of PACKAGES) {
     const { exports } = JSON.parse(readFileSync(`packages/${name}/package.json`, 'utf8')) as { exports: object };
     for (const entry of Object.values(exports)) expect(Object.keys(entry as object)[0], name).toBe('types');

@@ -58,7 +58,7 @@ export const options = {
 };
 `;
 
-test('a library can export all that shardtool gives with declarations, where only shardtool itself can be imported', () => {
+test('a library can export everything that shardtool returns with declarations, if only shardtool can be imported', () => {
   const folder = userProject();
   // As pnpm and Yarn install it: packages that shardtool depends on are not found by name.
   rmSync(path.join(folder, 'node_modules/@shardtool'));
@@ -89,7 +89,7 @@ for await (const { images } of dataset.loader({ transform: 'train224', reuse: tr
 for await (const { encoded } of dataset.loader({ transform: 'raw', reuse: 'manual' })) own(encoded[0]);
 `;
 
-test('types tell memory that is yours from memory that threads share', () => {
+test('types distinguish memory of the caller from shared memory', () => {
   const folder = userProject();
   writeFileSync(path.join(folder, 'program.ts'), OWN_MEMORY);
   expect(compile(folder)).toBe('');

@@ -85,7 +85,7 @@ describe.skipIf(python === null)('with Python', () => {
     for (const [shard, index] of indexes.entries()) await writeShardIndex(paths[shard]!, index);
   });
 
-  test('pandas reads every index as it is: names, types and values', () => {
+  test('pandas reads every index with correct names, types and values', () => {
     // Nullable types, since numpy's integers have no null and become floats.
     const program = `
 import json, sys, pandas
@@ -119,7 +119,7 @@ print(json.dumps({'types': dict(zip(table.columns, map(str, table.types))), 'row
     duckdb = runPython(program, paths);
   });
 
-  test('DuckDB reads the indexes of a dataset as one table: names, types and values', () => {
+  test('DuckDB reads the indexes of a dataset as one table, with correct names, types and values', () => {
     const { types, rows } = duckdb;
     expect(types).toEqual({
       ...{ key: 'VARCHAR', source: 'VARCHAR', offset: 'BIGINT', bytes: 'BIGINT' },
@@ -131,7 +131,7 @@ print(json.dumps({'types': dict(zip(table.columns, map(str, table.types))), 'row
     expect(rows).toEqual(all);
   });
 
-  test('a class with few photos is found by a query over all indexes', () => {
+  test('a query over all indexes finds a class with few photos', () => {
     const wide = all.filter((row) => (row.width as number) >= 400);
     const classes = [...new Set(wide.map((row) => row.cls as number))].sort((a, b) => a - b);
     const expected = classes.map((cls) => {

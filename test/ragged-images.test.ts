@@ -61,7 +61,7 @@ async function run(options: LoaderOptions = {}, location = file): Promise<{ rows
   return { rows, loader };
 }
 
-test('all images of a sample follow each other in the order of their numbers, and a sample may have none', async () => {
+test('all images of a sample are consecutive in the order of their numbers, and a sample may have none', async () => {
   const { rows } = await run();
   expect(rows.length).toBe(40);
   expect(new Set(rows.map(({ key }) => key)).size).toBe(40);
@@ -108,7 +108,7 @@ test('an unbroken run of epochs shows each sample with its images in every epoch
   for (const { key, colours } of rows) expect(colours).toEqual(wanted(key));
 });
 
-test('images that are named are delivered in the order of the names, and patterns do not match other fields', async () => {
+test('requested images are delivered in the requested order, and patterns do not match other fields', async () => {
   const named = await run({ images: ['img.1.npy', 'img.0.npy'] });
   for (const { key, colours } of named.rows) {
     const own = wanted(key);

@@ -15,7 +15,7 @@ interface Component {
   readonly components?: readonly Component[];
 }
 
-test('the bill of a release names our packages, what is bundled into each, and what an installation brings', () => {
+test('the bill of a release lists the packages, what is bundled into each, and what an installation adds', () => {
   const text = bill(process.cwd(), ['base', 'storage', 'format', 'reader', 'cuda', 'writer', 'cli']);
   const { components } = JSON.parse(text) as { components: Component[] };
   const [, storage] = components;
@@ -37,12 +37,12 @@ test('the bill of a release names our packages, what is bundled into each, and w
   expect(bill(process.cwd(), ['base', 'storage', 'format', 'reader', 'cuda', 'writer', 'cli'])).toBe(text);
 });
 
-test('versions of packages for npm and for Python are one', () => {
+test('packages for npm and for Python have the same version', () => {
   const { version } = JSON.parse(readFileSync('packages/cli/package.json', 'utf8')) as { version: string };
   expect(readFileSync('python/pyproject.toml', 'utf8')).toContain(`\nversion = "${version}"\n`);
 });
 
-test('a release says where the repository is, in the packages for npm and for Python', () => {
+test('a release records its repository in the packages for npm and for Python', () => {
   const checkout = emptyFolder();
   for (const file of ['packages/cli/package.json', 'packages/base/package.json', 'python/pyproject.toml'])
     cpSync(file, path.join(checkout, file));
@@ -66,7 +66,7 @@ Issues = "https://example.org/owner/shardtool/issues"
 });
 
 test.each(['example.org/owner/shardtool', 'https://example.org', 'https://example.org/a/b"c'])(
-  'an address of a repository that is none is refused: %s',
+  'an invalid repository address is rejected: %s',
   (url) => {
     expect(() => nameRepository(emptyFolder(), [], url)).toThrow('give the address of the repository');
   },

@@ -65,7 +65,7 @@ function bytesIn(folder: string): number {
 }
 
 describe.each(['shard', 'chunk'] as const)('with %ss as units', (shuffleUnit) => {
-  test('a cache of half of the data saves half of the fetching from the second epoch on, and changes no batch', async () => {
+  test('a cache for half of the data saves half of the fetching from the second epoch on, and changes no batch', async () => {
     const folder = path.join(emptyFolder(), 'cache');
     const maxBytes = Math.floor(bytes / 2);
     const { digests: expected } = await run(shards, { shuffleUnit }, 3);
@@ -84,7 +84,7 @@ describe.each(['shard', 'chunk'] as const)('with %ss as units', (shuffleUnit) =>
   });
 });
 
-test('a cache with room for all fetches once, also for the next process; and what is cut in it is fetched anew', async () => {
+test('a cache with room for everything fetches once, also for the next process, and fetches truncated pieces again', async () => {
   const folder = path.join(emptyFolder(), 'cache');
   const options = { shuffleUnit: 'shard', cache: folder, cacheSize: 2 * bytes };
   const first = await run(`${server.url}/shards`, options, 2);
@@ -100,7 +100,7 @@ test('a cache with room for all fetches once, also for the next process; and wha
   expect(CacheFolder.contents(folder)).toEqual({ pieces: 0, bytes: 0 });
 });
 
-test('two loaders on one cache fetch each piece once', async () => {
+test('two loaders with one cache fetch each piece once', async () => {
   const folder = path.join(emptyFolder(), 'cache');
   const options = { shuffleUnit: 'shard', cache: folder, cacheSize: 2 * bytes };
   const [a, b] = await Promise.all([run(`${server.url}/shards`, options, 1), run(`${server.url}/shards`, options, 1)]);
@@ -108,7 +108,7 @@ test('two loaders on one cache fetch each piece once', async () => {
   expect(a.fetched[0]! + b.fetched[0]!).toBeLessThan(1.3);
 });
 
-test('a mixture of remote datasets gives the batches of the disk, and a cache for half of it saves fetching', {
+test('a mixture of remote datasets gives the same batches as on disk, and a cache for half of it saves fetching', {
   timeout: 120_000,
 }, async () => {
   const other = await packedSmall({ samples: 32, bytes: () => 10_000, classes: 2 }, { maxShardSamples: 4 });
@@ -182,7 +182,7 @@ describe('shards without checksums', () => {
   }
   const digestFrom = (name: string, options: object = {}) => digestOf(locations(name, place.url), options);
 
-  test('two places of equal names, counts and sizes each give their own images through one cache', async () => {
+  test('two locations with equal names, counts and sizes keep their own images in one cache', async () => {
     const cache = { cache: path.join(emptyFolder(), 'cache'), cacheSize: 2 * bytes };
     const [one, other] = [await digestFrom('one'), await digestFrom('other')];
     expect(other).not.toBe(one);
@@ -192,7 +192,7 @@ describe('shards without checksums', () => {
     }
   });
 
-  test('a file that was replaced by one of its size gives the new images', async () => {
+  test('a file that was replaced by one of the same size gives the new images', async () => {
     const cache = { cache: path.join(emptyFolder(), 'cache'), cacheSize: 2 * bytes };
     for (const name of ['one', 'other', 'one']) {
       fs.cpSync(path.join(folder, name), path.join(folder, 'place'), { recursive: true });
@@ -200,7 +200,7 @@ describe('shards without checksums', () => {
     }
   });
 
-  test('a piece that was damaged is fetched again', async () => {
+  test('a damaged piece is fetched again', async () => {
     const cacheFolder = path.join(emptyFolder(), 'cache');
     const cache = { cache: cacheFolder, cacheSize: 2 * bytes };
     const one = await digestFrom('one', cache);
@@ -221,7 +221,7 @@ describe('shards without checksums', () => {
     { shuffleUnit: 'shard', streams: 2 },
     { shuffleUnit: 'chunk', blockSamples: 2 },
     { shuffleUnit: 'sample' },
-  ])('row groups come through a cache as without one: %o', async (options) => {
+  ])('row groups are the same through a cache as without one: %o', async (options) => {
     const cache = { cache: path.join(emptyFolder(), 'cache'), cacheSize: 2 * bytes };
     const shuffled = { ...options, shuffle: true };
     const expected = await digestOf(locations('one', path.join(folder)), shuffled);

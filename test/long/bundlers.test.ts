@@ -91,7 +91,7 @@ test.each([
   ['Vite', 'dist/app.js', () => ['npx', 'vite', 'build']],
   ['webpack', 'dist/app.mjs', () => ['npx', 'webpack']],
 ])(
-  'a program that %s bundles as the page shows does all that it did',
+  'a program that %s bundles as documented works as before',
   (heading, bundle, commandOf) => {
     rmSync(path.join(app, 'dist'), { recursive: true, force: true });
     const [command, ...args] = commandOf(fileOfPage(heading, app));
@@ -102,7 +102,7 @@ test.each([
 );
 
 test(
-  'a program that has shardtool in its bundle is told what to do',
+  'a program that bundles shardtool itself gets an error that says what to do',
   () => {
     const script =
       "await (await import('esbuild')).build({ entryPoints: ['app.js'], outfile: 'inside/app.mjs', bundle: true, platform: 'node', format: 'esm', logLevel: 'silent' })";

@@ -194,7 +194,7 @@ const EXCEPTIONS: Readonly<Record<string, Readonly<Record<string, readonly strin
 };
 
 test.each(Object.keys(EXCEPTIONS))(
-  'images of %s have the pixels of Pillow, except for the files that are listed',
+  'images of %s have the same pixels as with Pillow, except for the listed files',
   async (name) => {
     const files = corpus(name);
     if (files === null || python === null) return;
@@ -254,7 +254,7 @@ const TARS: Readonly<Record<string, string>> = {
   'invalid-go17.tar': 'other files',
 };
 
-test.each(['goTar', 'python'])('tars of %s have the files of Python, or are refused', async (name) => {
+test.each(['goTar', 'python'])('tars of %s contain the same files as with Python, or are rejected', async (name) => {
   const tars = corpus(name)?.filter((file) => file.endsWith('.tar')) ?? [];
   if (tars.length === 0 || python === null) return;
   const referee = runPython<Record<string, Entry[] | null>>(
@@ -317,7 +317,7 @@ async function entriesOf(bytes: Buffer, location: string): Promise<Entry[] | Sha
   }
 }
 
-test('objects of the msgpack test suite have the kind and the length that it says', () => {
+test('objects of the msgpack test suite have the expected kind and length', () => {
   const [file] = corpus('msgpack')?.filter((found) => found.endsWith('dist/msgpack-test-suite.json')) ?? [];
   if (file === undefined) return;
   const KINDS: Readonly<Record<string, readonly string[]>> = {

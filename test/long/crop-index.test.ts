@@ -8,7 +8,7 @@ const IMAGES = 5000 * TIMES;
 const TIMEOUT = 10 * 60_000 * TIMES;
 
 test(
-  'crops by an index have the pixels of today, eight of each image',
+  'crops with an index have the same pixels as without, for eight crops of each image',
   async () => {
     expect(await checkPixels(await CropBench.open(), IMAGES, 300)).toBe(8 * IMAGES);
   },
@@ -16,7 +16,7 @@ test(
 );
 
 test(
-  'damaged indexes and files write nothing beside their target',
+  'damaged indexes and files never cause a write outside the target',
   () => {
     const cases = 4000 * TIMES;
     expect(checkDamage(new DamageBench(), cases)).toBeGreaterThan(cases / 20);

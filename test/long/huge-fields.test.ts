@@ -21,7 +21,7 @@ writeFileSync(path.join(source, 'a', '1.bin'), '');
 truncateSync(path.join(source, 'a', '1.bin'), HUGE_BYTES);
 
 test.each(['tar', 'msgpack', 'lmdb'] as const)(
-  'a field of 2.3 GB goes into %s and comes out of it',
+  'a field of 2.3 GB is written to %s and read back',
   async (format) => {
     const output = newFolder();
     await pack(source, output, { format, maxSampleBytes: 4 * GIB });
@@ -45,7 +45,7 @@ async function converted(input: string, options: ConvertOptions): Promise<string
 }
 
 test.each(['msgpack', 'lmdb'] as const)(
-  '%s refuses a field that is longer than its format can say, and a tar takes it',
+  '%s rejects a field that is too long for its format, and a tar accepts it',
   async (format) => {
     const larger = emptyFolder();
     writeFileSync(path.join(larger, '1.jpg'), JPEG);
@@ -72,7 +72,7 @@ function peakOf(file: string, maxSampleBytes: number): number {
 }
 
 test(
-  'a compressed tar with an entry of 1.5 GB of zeros takes 200 MB of memory, whether it is refused or converted',
+  'a compressed tar with an entry of 1.5 GB of zeros uses 200 MB of memory, whether it is rejected or converted',
   async () => {
     const shard = await tarOfZeros(1_500_000_000);
     expect(peakOf(shard, GIB)).toBeLessThan(200e6);

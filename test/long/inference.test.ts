@@ -9,7 +9,7 @@ import { emptyFolder, packedPhotos } from '../datasets.js';
 const FOLDER = 'examples/inference';
 
 test(
-  'the example of inference makes a model, runs it over a dataset, and what it finds becomes columns',
+  'the example of inference creates a model, runs it on a dataset, and stores the results as columns',
   async () => {
     const node = (...args: string[]) => execFileSync(process.execPath, args, { encoding: 'utf8' });
     const install = ['--yes', 'pnpm@12.21.0', 'install', '--frozen-lockfile', '--reporter=silent'];

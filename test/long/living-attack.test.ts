@@ -176,7 +176,7 @@ const COMMANDS = {
 };
 
 test.each(Object.entries(COMMANDS))(
-  '%s that is killed before any of its calls that change files leaves the dataset before or after it, and ends when repeated',
+  '%s that is killed before any call that changes files leaves the old or the new dataset, and can be repeated',
   async (name, make) => {
     for (let round = 0; round < 12 * TIMES; round++) {
       const { place, before, after, args } = await make();
@@ -206,7 +206,7 @@ test.each(Object.entries(COMMANDS))(
   900_000,
 );
 
-test('two of these commands at once leave what they leave one after the other', async () => {
+test('two concurrent commands give the same result as the two in sequence', async () => {
   for (let round = 0; round < 6 * TIMES; round++) {
     const { place, after, args } = await COMMANDS.applyChanges();
     const compact = ['compact', place, '--max-shard-samples', '5', '--quiet'];
@@ -222,7 +222,7 @@ test('two of these commands at once leave what they leave one after the other', 
   }
 }, 900_000);
 
-test('a bucket that sends other bytes, cuts lists or forgets what it was sent does not spoil the dataset', async () => {
+test('a bucket that sends wrong bytes, truncates lists or loses uploads does not corrupt the dataset', async () => {
   for (let round = 0; round < 6 * TIMES; round++) {
     server.objects.clear();
     const source = new Source();

@@ -11,6 +11,6 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-test('a dataset in a bucket is as a model of it after each of thirty days of adds, changes, erasures, compactions, rollbacks, two writers and kills', async () => {
+test('a dataset in a bucket agrees with a model after each of thirty days of appends, changes, erasures, compactions, rollbacks, two writers and kills', async () => {
   for (let seed = 0; seed < TIMES; seed++) await playChanges(1000 + seed, DAYS, bucketPlace(server));
 }, 3_600_000);

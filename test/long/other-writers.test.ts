@@ -93,7 +93,7 @@ const PYTHONS = {
 
 for (const layout of ['mds', 'tfrecord', 'parquet', 'hdf5', 'litdata'] as const) {
   test.skipIf(PYTHONS[layout] === null)(
-    `all bytes, labels and numbers that the live writer of ${layout} was given are read back`,
+    `all bytes, labels and numbers that the installed writer of ${layout} was given are read back`,
     { timeout: 300_000 },
     async () => {
       const folder = path.join(emptyFolder(), 'written');
@@ -166,7 +166,7 @@ answer.flush()
 
 for (const layout of ['mds', 'tfrecord', 'parquet'] as const) {
   test.skipIf(PYTHONS[layout] === null)(
-    `all keys, bytes, labels, numbers and texts that are written as ${layout} are read by the live software`,
+    `the installed software for ${layout} reads back all keys, bytes, labels, numbers and texts that shardtool writes`,
     { timeout: 300_000 },
     async () => {
       const [source, place] = [path.join(emptyFolder(), 'tars'), path.join(emptyFolder(), 'written')];

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { packedSmall } from '../datasets.js';
 import { faultyServer } from '../faulty-server.js';
 
-test('verify fetches a shard once, also one that is longer than what is kept in memory', async () => {
+test('verify fetches a remote shard once, even if it is larger than the memory that it uses', async () => {
   const shards = await packedSmall({ samples: 15, bytes: () => 10_000_000 });
   const server = await faultyServer(path.dirname(shards));
   try {
