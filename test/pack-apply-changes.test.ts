@@ -332,3 +332,52 @@ test('sidecar files of images are compared too: a mask that changes, appears or 
   }
   expect(found).toEqual({ a: ['seg.png'], b: ['seg.png'], c: [], d: ['seg.png'], e: ['seg.png', 'txt'] });
 });
+
+test('a JSON file or a text next to an image is compared too, also in a dataset without such files', async () => {
+  const images = emptyFolder();
+  for (const key of ['a', 'b', 'c', 'd']) writeFileSync(path.join(images, `${key}.jpg`), jpeg(key));
+  const output = newFolder();
+  const options: PackOptions = { maxShardSamples: 2, shuffle: false, workers: 1 };
+  await pack(images, output, options);
+  const apply = () => pack(images, output, { ...options, append: true, applyChanges: true, compare: 'checksum' });
+  const found = async () => {
+    await using dataset = await openDataset(output);
+    const texts: Record<string, unknown> = {};
+    for await (const { key, fields } of dataset.samples({ checksum: true })) {
+      const { jpg: _, cls: __, ...others } = fields;
+      texts[key] = Object.fromEntries(
+        Object.entries(others).map(([name, bytes]) => [name, Buffer.from(bytes).toString()]),
+      );
+    }
+    return texts;
+  };
+  expect((await apply()).changes).toBeUndefined();
+  writeFileSync(path.join(images, 'a.json'), '1');
+  writeFileSync(path.join(images, 'b.txt'), 'one');
+  expect((await apply()).changes).toMatchObject({ changed: 2, first: 'a.jpg' });
+  expect(await found()).toEqual({ a: { json: '1' }, b: { txt: 'one' }, c: {}, d: {} });
+  writeFileSync(path.join(images, 'a.json'), '2');
+  rmSync(path.join(images, 'b.txt'));
+  writeFileSync(path.join(images, 'c.json'), '3');
+  expect((await apply()).changes).toMatchObject({ changed: 3 });
+  expect(await found()).toEqual({ a: { json: '2' }, b: {}, c: { json: '3' }, d: {} });
+  expect((await apply()).changes).toBeUndefined();
+});
+
+test('objects of COCO annotations stay, because no file next to the image has them', async () => {
+  const images = emptyFolder();
+  for (const key of ['a', 'b', 'c']) writeFileSync(path.join(images, `${key}.jpg`), jpeg(key));
+  const coco = path.join(emptyFolder(), 'coco.json');
+  writeFileSync(
+    coco,
+    JSON.stringify({
+      images: ['a', 'b', 'c'].map((key, id) => ({ id, file_name: `${key}.jpg` })),
+      annotations: [{ id: 1, image_id: 0, category_id: 1, bbox: [1, 2, 3, 4] }],
+      categories: [{ id: 1, name: 'cat' }],
+    }),
+  );
+  const output = newFolder();
+  await pack(images, output, { coco, workers: 1 });
+  const changed = { append: true, applyChanges: true, compare: 'checksum', workers: 1, coco } as const;
+  expect((await pack(images, output, changed)).changes).toBeUndefined();
+});

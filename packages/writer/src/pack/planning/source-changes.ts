@@ -12,7 +12,7 @@ import type { SourceChanges } from '../../plan/plan-record.js';
 import type { FileLabels } from '../../plan/shard-plan.js';
 import { matchingNames } from '../../source/bucket/scan-bucket.js';
 import type { FileReader, SourceFiles } from '../../source/source-files.js';
-import { extraFields, type FieldFile, PackedFields } from './packed-fields.js';
+import { PackedFields } from './packed-fields.js';
 
 /** Number of concurrent requests for objects that a manifest does not list. */
 const REQUESTS_AT_ONCE = 16;
@@ -120,8 +120,7 @@ async function* changedFiles(
             (await changedBytes(storage, name, storedSum(index.fields.get(naming.fieldOf(name)), images, row))));
       const since = storage === null ? packedAt : Number.POSITIVE_INFINITY;
       const comparison = { isOther, since, storage, isAll: options.files === undefined, primary: naming.primary };
-      const besides = packedFields?.ofImage(number) ?? null;
-      const reason = change ?? (await otherField(besides, reader, index, row, comparison));
+      const reason = change ?? (await otherField(packedFields, number, reader, index, row, comparison));
       if (reason !== null) yield { path: name, what: 'changed', reason, ...place };
       const other = labels === null ? null : otherLabel(labels, number, index, row, classes);
       if (other !== null) yield { path: name, what: 'relabelled', reason: other, ...place };
@@ -147,18 +146,19 @@ interface FieldComparison {
   readonly primary: string | null;
 }
 
-/** Describes how the files next to an image differ from the fields of its sample; null if they do not differ. `files` is null if they are not known. */
+/** Describes how the files next to an image differ from the fields of its sample; null if they do not differ. */
 async function otherField(
-  files: readonly FieldFile[] | null,
+  packedFields: PackedFields | null,
+  image: number,
   reader: FileReader,
   { fields }: Pick<ShardIndex, 'fields'>,
   row: number,
   { isOther, since, storage, isAll, primary }: FieldComparison,
 ): Promise<string | null> {
-  if (files === null) return null;
-  const packed = extraFields(fields, row);
+  if (packedFields === null) return null;
+  const packed = packedFields.ofRow(fields, row);
   if (primary !== null) packed.delete(primary);
-  for (const { file, field } of files) {
+  for (const { file, field } of packedFields.ofImage(image)) {
     const path = reader.path(file);
     const stored = packed.get(field);
     packed.delete(field);
