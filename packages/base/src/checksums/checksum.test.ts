@@ -15,6 +15,12 @@ test('the checksum of a payload does not depend on the pieces in which it is com
   );
 });
 
+test('no bytes do not change the checksum of those before them, also if they have no memory', () => {
+  for (const nothing of [new Uint8Array(0), new Uint8Array(new Float64Array(0).buffer), Buffer.alloc(0)]) {
+    expect([crc32(nothing), crc32(nothing, 0xcbf43926)]).toEqual([0, 0xcbf43926]);
+  }
+});
+
 test('long payloads have the checksum that zlib computes, at any alignment in memory', () => {
   const shared = Buffer.from(new SharedArrayBuffer(100_000)).fill('some bytes');
   fc.assert(

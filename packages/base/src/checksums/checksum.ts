@@ -13,6 +13,8 @@ const NATIVE_FROM = 1024;
  * the preceding bytes as the second argument.
  */
 export function crc32(bytes: Uint8Array | string, before = 0): number {
+  // For no bytes, zlib returns 0 if they have no memory (crc32.c: buf == Z_NULL), as those of an empty Float64Array.
+  if (bytes.length === 0) return before;
   return NATIVE_CHECKSUMS === null || bytes.length < NATIVE_FROM
     ? zlibCrc32(bytes, before)
     : NATIVE_CHECKSUMS.crc32(bytes, before);
