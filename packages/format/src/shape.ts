@@ -16,7 +16,8 @@ export function parseShape<Schema extends z.ZodType>(
   value: unknown,
   wrong: (misfit: Misfit, cause: Error) => Error,
 ): z.output<Schema> {
-  const result = schema.safeParse(value, { error: (issue) => wordsOf(issue as Issue) });
+  // Most schemas are used once in a process, so compiling them (zod's default) takes longer than the check.
+  const result = schema.safeParse(value, { error: (issue) => wordsOf(issue as Issue), jitless: true });
   if (result.success) return result.data;
   const { path, message } = deepest(foremost(result.error.issues as Issue[]));
   throw wrong({ where: path.join('.'), what: message }, result.error);
@@ -91,11 +92,12 @@ const EXPECTED: ReadonlyMap<string, string> = new Map([
   ['undefined', 'left out'],
 ]);
 
-function mustBe(what: string, input: unknown): string {
+/** Describes a value that is not `what`. */
+export function mustBe(what: string, input: unknown): string {
   return input === undefined ? `is missing; it must be ${what}` : `must be ${what}, and is ${shownValue(input)}`;
 }
 
-function either(choices: readonly string[]): string {
+export function either(choices: readonly string[]): string {
   return choices.length === 0 ? 'something else' : choices.join(' or ');
 }
 

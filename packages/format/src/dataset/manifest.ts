@@ -16,9 +16,8 @@ import {
 import { isRemote, joinLocation, readAgainIf, readWhole, type StorageOptions, shownLocation } from '@shardtool/storage';
 import type { OutputLayoutName } from '../layouts/registry.js';
 import type { ColumnType } from '../shard-index/shard-index.js';
+import { checkManifest, MANIFEST_VERSION } from './manifest-schema.js';
 
-/** The version of dataset.json that is written, and the newest version that can be read. */
-export const MANIFEST_VERSION = 1;
 export const MANIFEST_FILE = 'dataset.json';
 
 /** One shard of a dataset. Shards are in the order of the dataset. */
@@ -160,8 +159,6 @@ export async function readManifest(folder: string, storage?: StorageOptions): Pr
 export async function parseManifest(text: string, path: string): Promise<Manifest> {
   const json = parseJson(text, path);
   checkVersion(json, path);
-  // Loaded on demand: writers and worker threads read no manifest and need no zod.
-  const { checkManifest } = await import('./manifest-schema.js');
   const manifest = checkManifest(json);
   if (typeof manifest === 'string') throw damaged(path, manifest);
   if (!isManifestAsWritten(text))
