@@ -66,7 +66,7 @@ test.each<[string, PackOptions]>([
   ['encode again as PNG', { imageFormat: 'png' }],
   ['encode again as JPEG', { imageFormat: 'jpg' }],
   ['store as pixels', { imageFormat: 'npy' }],
-])('packs that %s images remove those that are damaged, and no others', async (_, options) => {
+])('packs that %s images quarantine exactly the damaged ones', async (_, options) => {
   expect(await leftOut(options)).toEqual(bad);
 });
 

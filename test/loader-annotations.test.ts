@@ -247,6 +247,6 @@ test.each<[LoaderOptions, RegExp]>([
   [{ annotations: { polygons: { columns: ['a'] } } }, /polygons cannot be read from columns of numbers/],
   [{ annotations: { boxes: { field: 'json', format: 'yxyx' } } as never }, /annotations.boxes.format is invalid/],
   [{ annotations: fromObjects, mix: { name: 'cutmix' } }, /cutmix of the option mix has no rule for boxes/],
-])('%j is refused with a sentence', async (options, message) => {
+])('%j is rejected with a clear message', async (options, message) => {
   await expect(looked(tar, options, () => 0)).rejects.toThrow(message);
 });

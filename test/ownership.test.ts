@@ -45,7 +45,7 @@ test.each<[string, string, LoaderOptions]>([
   ['of lists', small, { collate: 'list' }],
   ['of encoded images', small, { transform: 'raw' }],
   ['with extra images and masks', path.dirname(maskedTar(60)), { ...MASKED, transform: SQUARE }],
-])('batches %s that are kept are the ones that came', async (_, location, options) => {
+])('batches %s keep their content as long as the caller keeps them', async (_, location, options) => {
   const { then, now } = await twice(location, options);
   expect(then.length).toBe(27);
   expect(new Set(then).size).toBe(27);

@@ -46,7 +46,7 @@ async function classNames(output: string): Promise<[string, number][]> {
 }
 
 test.each<PackOptions>([{}, { format: 'lmdb' }, { format: 'msgpack', name: 'train' }, { index: ['wids', 'dali'] }])(
-  'new images come in new shards, new classes behind the others, and nothing else changes: %j',
+  'an append writes new images to new shards, adds new classes at the end, and changes nothing else: %j',
   async (options) => {
     const images = source();
     const output = newFolder();

@@ -64,7 +64,7 @@ test.each(kinds)('a bucket is packed to the same bytes as a folder with the same
 });
 
 test.each<PackOptions>([{}, { dedupe: true }, { dedupe: true, dryRun: true }, { index: ['wids'] }])(
-  'a pack from a bucket with %o leaves nothing behind that looks whether calls hang',
+  'a pack from a bucket with %o stops all timers that watch for hanging calls',
   async (options) => {
     both();
     const [made, cleared] = [vi.spyOn(globalThis, 'setInterval'), vi.spyOn(globalThis, 'clearInterval')];

@@ -40,7 +40,7 @@ test.each<[string, PackOptions]>([
   ['images that are encoded anew', { resize: 8, imageFormat: 'png' }],
   ['duplicates left out', { dedupe: true }],
   ['patterns', { include: ['class1/**', 'class6/**'], exclude: ['**/1*.jpg'] }],
-])('%s: many files in flight give the bytes and the report that one at a time gives', async (_, more) => {
+])('%s: many files in flight give the same bytes and the same report as one at a time', async (_, more) => {
   const [one, many] = [newFolder(), newFolder()];
   const wanted = await pack(source, one, { ...options, ...more, inFlight: 1 });
   const report = await pack(source, many, { ...options, ...more, inFlight: 40 });

@@ -80,14 +80,14 @@ test('earlier quarantined files count for --max-bad, stay in the list, and end a
 
 test.each<[string, (images: string) => void, RegExp]>([
   ['a new file', (images) => writeFileSync(path.join(images, 'a/0.jpg'), jpeg(0)), /a\/0\.jpg is new;/],
-  ['a file that is gone', (images) => rmSync(path.join(images, 'b/6.jpg')), /b\/6\.jpg is gone;/],
+  ['a missing file', (images) => rmSync(path.join(images, 'b/6.jpg')), /b\/6\.jpg is gone;/],
   [
-    'a file of another size',
+    'a file with another size',
     (images) => writeFileSync(path.join(images, 'a/2.jpg'), jpeg('longer')),
     /a\/2\.jpg had \d+ bytes and now has \d+ bytes;/,
   ],
   [
-    'a file of another time',
+    'a file with another time',
     (images) => utimesSync(path.join(images, 'a/2.jpg'), 0, 946684800),
     /a\/2\.jpg has the modification time 2000-01-01T00:00:00\.000Z instead of 20\d\d-.*;/,
   ],
@@ -99,7 +99,7 @@ test.each<[string, (images: string) => void, RegExp]>([
     },
     /a\/1\.json is new \(1 more files have changed\);/,
   ],
-])('%s ends a pack that would go on, and is named', async (_, change, message) => {
+])('%s ends a pack that would resume, and the error names it', async (_, change, message) => {
   const images = source();
   const output = await stopped(images);
   change(images);
@@ -128,7 +128,7 @@ test.each<[PackOptions, string]>([
   [{ resize: 16 }, 'its resize was not set and is now 16'],
   [{ exclude: ['x/**'] }, 'its exclude was [] and is now ["x/**"]'],
   [{ classes: ['b', 'a'] }, 'its classes were a, b and are now b, a'],
-])('other options end a pack that would go on, and are named: %j', async (options, message) => {
+])('changed options end a pack that would resume, and the error names them: %j', async (options, message) => {
   left ??= leftBehind();
   const { images, output } = await left;
   const packing = pack(images, output, { ...GO_ON, ...options });
@@ -161,17 +161,17 @@ test('a pack resumes with another number of workers, and from a source that was 
 });
 
 test.each<[string, (output: string) => void]>([
-  ['a shard that is cut', (output) => truncateSync(path.join(output, '000001.tar'), 512)],
-  ['a shard that is gone', (output) => rmSync(path.join(output, '000001.tar'))],
-  ['an index that is damaged', (output) => damage(path.join(output, '000001.parquet'))],
-  ['an index that is gone', (output) => rmSync(path.join(output, '000001.parquet'))],
+  ['a truncated shard', (output) => truncateSync(path.join(output, '000001.tar'), 512)],
+  ['a missing shard', (output) => rmSync(path.join(output, '000001.tar'))],
+  ['a damaged index', (output) => damage(path.join(output, '000001.parquet'))],
+  ['a missing index', (output) => rmSync(path.join(output, '000001.parquet'))],
   [
     'the index of another shard',
     (output) => copyFileSync(path.join(output, '000000.parquet'), path.join(output, '000001.parquet')),
   ],
-  ['a note that is damaged', (output) => damage(path.join(output, 'pack.state/000001.json'))],
-  ['a note that is gone', (output) => rmSync(path.join(output, 'pack.state/000001.json'))],
-])('%s is packed again', async (_, change) => {
+  ['a damaged record', (output) => damage(path.join(output, 'pack.state/000001.json'))],
+  ['a missing record', (output) => rmSync(path.join(output, 'pack.state/000001.json'))],
+])('if a pack left %s, it packs that shard again', async (_, change) => {
   const images = source();
   const output = await stopped(images);
   change(output);
@@ -264,9 +264,9 @@ function damage(file: string): void {
 
 test.each<[string, (file: string) => void, string]>([
   ['removed', (file) => rmSync(file), 'cannot be read: no such file or folder'],
-  ['cut', (file) => truncateSync(file, 100), 'has changed since the pack began'],
+  ['truncated', (file) => truncateSync(file, 100), 'has changed since the pack began'],
   ['replaced by a folder', replaceByFolder, 'cannot be read: it is a folder, not a file'],
-])('a file that is %s while the pack runs ends it, or goes to quarantine', async (_, change, reason) => {
+])('a file that is %s while the pack runs ends the pack, or is quarantined', async (_, change, reason) => {
   for (const onBad of ['raise', 'quarantine'] as const) {
     const images = await smallImages({ samples: 60 });
     const victim = path.join(images, 'a/0059.jpg');

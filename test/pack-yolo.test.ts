@@ -229,7 +229,7 @@ test.each<[string, string, RegExp]>([
   ['data.yaml', 'names: [dog]\nkpt_shape: [17]', /"kpt_shape" must be the number of keypoints/],
   ['names.txt', 'dog\n\ncat\n', /names.txt:2 has an empty name/],
   ['names.txt', 'dog', /No image .* a.jpg shardtool looked for .*a.txt/],
-])('%s as %j is refused with a sentence', async (name, text, message) => {
+])('%s with the text %j is rejected with a clear message', async (name, text, message) => {
   const source = tree({ 'a.jpg': jpeg('a'), [name]: text });
   const packed = pack(source, newFolder(), { yolo: path.join(source, name), workers: 1 });
   await expect(packed).rejects.toThrow(message);
@@ -244,7 +244,7 @@ test.each<[PackOptions, RegExp]>([
     /"coco" applies to one dataset, but "splits" makes several/,
   ],
   [{ labels: 'labels.csv' }, /remove either labels or yolo/],
-])('label files beside %j are refused', async (options, message) => {
+])('label files together with %j are rejected', async (options, message) => {
   const packed = pack(tree(FILES), newFolder(), { yolo: 'data.yaml', workers: 1, ...options });
   await expect(packed).rejects.toThrow(message);
   await expect(packed).rejects.toThrow(OptionError);

@@ -107,14 +107,14 @@ const VIEWS = [
   '--max-sample-bytes 1KiB',
 ];
 
-test('every option of ls, stats and unpack gives of a bucket what it gives of a folder', async () => {
+test('every option of ls, stats and unpack gives the same for a bucket as for a folder', async () => {
   for (const view of ['', ...VIEWS.map((view) => ` ${view}`)]) {
     await expectTheSame('packed', [`ls --samples --json${view}`, `stats --json${view}`, `unpack${view}`]);
   }
   await expectTheSame('packed', ['ls', 'ls --json', 'ls --samples', 'stats --limit 2', 'unpack --fields cls']);
 });
 
-test('every option of convert makes of a bucket what it makes of a folder', async () => {
+test('every option of convert gives the same for a bucket as for a folder', async () => {
   const options = [
     ...VIEWS,
     '--format lmdb --lmdb-values image',
@@ -133,13 +133,13 @@ test('every option of convert makes of a bucket what it makes of a folder', asyn
   await expectTheSame('packed', ['convert', ...options.map((option) => `convert ${option}`)]);
 });
 
-test('verify finds the same in a bucket as in a folder, crop indexes included', async () => {
+test('verify finds the same in a bucket as in a folder, including crop indexes', async () => {
   await expectTheSame('packed', ['verify', 'verify --check decode --json', 'verify --workers 2 --quiet']);
   await expectTheSame('damaged', ['verify', 'verify --check decode', 'verify --json --workers 2']);
   expect((await shardtool('verify', 's3://b/damaged')).stdout).toContain('000002.tar\t');
 });
 
-test('shards of other software give of a bucket what they give of a folder, LMDB in folders of their own too', async () => {
+test('shards of other software give the same in a bucket as in a folder, also LMDB in separate folders', async () => {
   for (const name of ['foreign', 'lmdb', 'foreign/000001.tar']) {
     const commands = ['ls --samples', 'convert --exclude-keys KEYS', 'convert --where key>"cat"', 'unpack'];
     // The index of what was walked in a bucket is kept here, so verify comes first.
@@ -149,7 +149,7 @@ test('shards of other software give of a bucket what they give of a folder, LMDB
   await expectTheSame('foreign/000001.tar', ['convert --fields jpg']);
 });
 
-test('paths of packed files select the same samples of a bucket as of a folder, and samples have them', async () => {
+test('paths of packed files select the same samples in a bucket as in a folder, and samples have these paths', async () => {
   const selected = async (place: string) => {
     await using dataset = await openDataset(place);
     await using loader = dataset.loader({ transform: 'raw', where: 'source > "cat" and source < "d"', workers: 1 });
@@ -165,14 +165,14 @@ test('paths of packed files select the same samples of a bucket as of a folder, 
   expect(found.sources[0]).toMatch(/\.jpg$/);
 });
 
-test('verify needs no right to list a bucket', async () => {
+test('verify does not need the permission to list a bucket', async () => {
   server.fault = ({ key, query }) =>
     query.has('list-type') || key.endsWith('.crops') ? { status: 403, code: 'AccessDenied' } : undefined;
   expect(await run('s3://b/packed', ['verify'])).toMatchObject({ code: 0, stderr: '' });
   server.fault = () => undefined;
 });
 
-test('overlays and splits are made, listed and dropped in a bucket as in a folder', async () => {
+test('overlays and splits are created, listed and removed in a bucket as in a folder', async () => {
   const [here, there] = [path.join(emptyFolder(), 'lying'), 's3://b/lying'];
   fs.cpSync(path.join(top, 'packed'), here, { recursive: true });
   for (const file of filesIn(here)) server.put(`b/lying/${file}`, fs.readFileSync(path.join(here, file)));
@@ -200,7 +200,7 @@ test('overlays and splits are made, listed and dropped in a bucket as in a folde
   expect(names).toEqual(filesIn(here).map((name) => `lying/${name}`));
 });
 
-test('a compressed tar in a bucket is converted as one on disk', async () => {
+test('a compressed tar in a bucket is converted like one on disk', async () => {
   const { gzipSync } = await import('node:zlib');
   const file = path.join(top, 'shard.tar.gz');
   fs.writeFileSync(file, gzipSync(fs.readFileSync(path.join(top, 'foreign', '000001.tar')), { level: 1 }));
@@ -208,7 +208,7 @@ test('a compressed tar in a bucket is converted as one on disk', async () => {
   await expectTheSame('shard.tar.gz', ['convert', 'convert --max-shard-samples 7 --name x']);
 });
 
-test('a conversion out of a bucket begins anew when its shards have changed', async () => {
+test('a conversion from a bucket does not resume if its shards have changed', async () => {
   const output = path.join(emptyFolder(), 'output');
   const convert = () => shardtool('convert', 's3://b/changing', output);
   server.put('b/changing/000000.tar', fs.readFileSync(path.join(top, 'foreign', '000000.tar')));
@@ -218,7 +218,7 @@ test('a conversion out of a bucket begins anew when its shards have changed', as
   expect((await convert()).stderr).toContain('--overwrite');
 });
 
-test('a place in a bucket with images alone, or with nothing, is said to be that', async () => {
+test('a location in a bucket with only images, or with nothing, is reported as such', async () => {
   expect((await shardtool('ls', 's3://b/images')).stderr).toContain('holds images as single files');
   expect((await shardtool('ls', 's3://b/nowhere')).stderr).toBe(
     'shardtool: Nothing found at s3://b/nowhere: check the location.\n',

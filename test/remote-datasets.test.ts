@@ -63,7 +63,7 @@ function digestOf(batch: Batch): string {
     .digest('hex');
 }
 
-test('a dataset behind HTTP gives the batches of the same one on disk, also where requests go wrong', async () => {
+test('a dataset over HTTP gives the same batches as on disk, even if requests fail', async () => {
   const local = await openDataset(shards);
   const remote = await openDataset(`${server.url}/shards`);
   expect(remote.identity).toBe(local.identity);
@@ -130,7 +130,7 @@ test('a loop that ends before all of a small remote dataset is read leaves the r
   }
 });
 
-test('a state that was taken on disk goes on behind HTTP', async () => {
+test('a state that was taken on disk resumes over HTTP', async () => {
   const local = await openDataset(shards);
   const loader = local.loader(OPTIONS);
   for await (const batch of loader) {
@@ -144,7 +144,7 @@ test('a state that was taken on disk goes on behind HTTP', async () => {
   await remote.close();
 });
 
-test('samples, look-ups and statistics are those on disk', async () => {
+test('samples, look-ups and statistics equal those on disk', async () => {
   const local = await openDataset(shards);
   const remote = await openDataset(`${server.url}/shards`);
   const [a, b] = [await local.get('cat/cat_001'), await remote.get('cat/cat_001')];
@@ -158,7 +158,7 @@ test('samples, look-ups and statistics are those on disk', async () => {
   await Promise.all([local.close(), remote.close()]);
 });
 
-test('the commands that read take a location', { timeout: 120_000 }, async () => {
+test('the commands that read accept a URL', { timeout: 120_000 }, async () => {
   const location = `${server.url}/shards`;
   for (const args of [['ls', '--samples'], ['stats']]) {
     const [command, ...rest] = args;
@@ -176,7 +176,7 @@ test('the commands that read take a location', { timeout: 120_000 }, async () =>
   expect(none.stderr).toContain(`${server.url}/none has no dataset.json`);
 });
 
-test('the first batch asks for its own samples and not for whole blocks, and all batches are those of the disk', async () => {
+test('the first batch requests its own samples and not whole blocks, and all batches equal those on disk', async () => {
   const many = await packedSmall({ samples: 512, bytes: () => 20_000 }, { maxShardSamples: 32 });
   const far = await faultyServer(path.dirname(many));
   const transform = [{ name: 'centerCrop', size: 8 }] as const;
@@ -206,7 +206,7 @@ test('the first batch asks for its own samples and not for whole blocks, and all
   await far.stop();
 });
 
-test('crops are decoded by crop indexes from afar where that is asked for, to the same pixels', async () => {
+test('remote crop indexes are used only on request, and give the same pixels', async () => {
   const indexed = await packedPhotos({ index: ['crops'] });
   const far = await faultyServer(path.dirname(indexed));
   await using local = await openDataset(indexed);
@@ -230,7 +230,7 @@ test('crops are decoded by crop indexes from afar where that is asked for, to th
   await far.stop();
 });
 
-test('verify finds a damaged sample behind HTTP', async () => {
+test('verify finds a damaged sample over HTTP', async () => {
   expect(await verify(`${server.url}/shards`, { workers: 1 })).toMatchObject({ samples: 60, faults: 0 });
   const damaged = path.join(root, 'damaged');
   fs.cpSync(shards, damaged, { recursive: true });
@@ -241,7 +241,7 @@ test('verify finds a damaged sample behind HTTP', async () => {
   expect((await verify(`${server.url}/damaged`, { workers: 1 })).faults).toBeGreaterThan(0);
 });
 
-test('foreign tars by braces are walked once, and not at all when they are opened again', async () => {
+test('foreign tars in a brace pattern are scanned once, and not again when they are reopened', async () => {
   const bytes = tars().reduce((sum, tar) => sum + fs.statSync(path.join(root, 'foreign', tar)).size, 0);
   const location = `${server.url}/foreign/{000000..${tars().at(-1)!.slice(0, 6)}}.tar`;
   const dataset = await openDataset(location);
@@ -269,7 +269,7 @@ describe.skipIf(rclone === null)('in a bucket', () => {
     await s3?.stop();
   });
 
-  test('a dataset gives the batches of the same one on disk, and a folder of tars is listed', async () => {
+  test('a dataset gives the same batches as on disk, and a folder of tars is listed', async () => {
     const remote = await openDataset(`s3://${path.basename(root)}/shards`);
     expect(await epoch(remote)).toEqual(expected);
     await remote.close();

@@ -71,7 +71,7 @@ function flipSome(count: number): void {
   };
 }
 
-test('a sample that was changed on the way is fetched once more, and the batches are those of the disk', async () => {
+test('a sample that was corrupted in transit is fetched again, and the batches equal those on disk', async () => {
   flipSome(6);
   const { digest, report } = await run(location);
   expect(digest).toBe(expected);
@@ -79,7 +79,7 @@ test('a sample that was changed on the way is fetched once more, and the batches
   expect(report.bad).toBe(0);
 });
 
-test('so it is where all samples are in memory, and where fields come along', async () => {
+test('a corrupted sample is also fetched again if all samples are in memory, or if fields are requested', async () => {
   const options = { shuffleUnit: 'sample', fields: ['jpg'], image: 'jpg' };
   const local = await run(shards, options);
   flipSome(3);
@@ -88,7 +88,7 @@ test('so it is where all samples are in memory, and where fields come along', as
   expect(report.storage!.samplesAgain).toBeGreaterThan(0);
 });
 
-test('a sample that was changed on the way in a later epoch is fetched once more', async () => {
+test('a sample that was corrupted in transit in a later epoch is fetched again', async () => {
   const options = { epochsPerLoop: 3, onBad: 'skip' } as const;
   const local = await run(shards, options);
   await using dataset = await openDataset(location);
@@ -107,7 +107,7 @@ test('a sample that was changed on the way in a later epoch is fetched once more
   expect(loader.report().storage!.samplesAgain).toBeGreaterThan(0);
 });
 
-test('what is damaged at its place is fetched twice, and is a bad sample then', async () => {
+test('a sample that is damaged at its source is fetched twice, and is then a bad sample', async () => {
   const copy = path.join(path.dirname(shards), 'damaged');
   fs.cpSync(shards, copy, { recursive: true });
   const file = path.join(copy, path.basename(tars()[1]!));
@@ -121,7 +121,7 @@ test('what is damaged at its place is fetched twice, and is a bad sample then', 
   expect(report).toMatchObject({ bad: 1, storage: { samplesAgain: 1 } });
 });
 
-test('a sample of the first batch is not replaced by one that could not be read', async () => {
+test('a bad sample of the first batch is not replaced with a sample that could not be read', async () => {
   const copy = path.join(path.dirname(shards), 'unread');
   fs.cpSync(shards, copy, { recursive: true });
   const keys: string[] = [];
@@ -146,7 +146,7 @@ test('a sample of the first batch is not replaced by one that could not be read'
   expect(batches).toBe(0);
 });
 
-test('an index, a crop index, an overlay or dataset.json that came wrong once is fetched once more', async () => {
+test('an index, a crop index, an overlay or dataset.json that was corrupted in transit is fetched again', async () => {
   const files = [/dataset\.json$/, /000000\.parquet$/, /000000\.crops$/, /few\.jsonl$/];
   const crops = path.join(path.dirname(shards), 'with-crops');
   fs.cpSync(shards, crops, { recursive: true });
@@ -166,7 +166,7 @@ test('an index, a crop index, an overlay or dataset.json that came wrong once is
   }
 });
 
-test('verify rejects where it may not read, and calls nothing damaged', async () => {
+test('verify rejects if it is not allowed to read, and reports no damage', async () => {
   const faults: string[] = [];
   const verified = () => verify(location, { workers: 1, onFault: ({ reason }) => faults.push(reason) });
   for (const file of ['000003.tar', '000003.parquet', 'dataset.json']) {
@@ -180,7 +180,7 @@ test('verify rejects where it may not read, and calls nothing damaged', async ()
   expect(faults).toEqual([expect.stringContaining('there is no such file')]);
 });
 
-test('verify looks twice at a shard that came wrong, and finds what is wrong at its place', async () => {
+test('verify checks a shard again that was corrupted in transit, and reports damage at the source', async () => {
   const found = async (place: string) => {
     const faults: string[] = [];
     await verify(place, { workers: 1, onFault: ({ reason }) => faults.push(reason) });
@@ -194,7 +194,7 @@ test('verify looks twice at a shard that came wrong, and finds what is wrong at 
   expect(await found(location)).toEqual([expect.stringContaining('has changed')]);
 });
 
-test('single samples and raw iteration ask once more, too', async () => {
+test('look-ups and raw iteration retry once, too', async () => {
   await using local = await openDataset(shards);
   await using dataset = await openDataset(location);
   let n = 0;
@@ -210,7 +210,7 @@ test('single samples and raw iteration ask once more, too', async () => {
   expect(await digestOf(dataset)).toBe(await digestOf(local));
 });
 
-test('a piece of the cache that has changed is dropped and fetched again, and the dataset is not blamed', async () => {
+test('a changed piece of the cache is dropped and fetched again, and the dataset is not reported as damaged', async () => {
   const cache = path.join(emptyFolder(), 'cache');
   const options = { cache, cacheSize: 2 * bytes, checksum: 'always' };
   expect((await run(location, options)).digest).toBe(expected);
@@ -229,7 +229,7 @@ test('a piece of the cache that has changed is dropped and fetched again, and th
   expect(fs.readFileSync(piece)).toEqual(whole);
 });
 
-test('a shard that is replaced in the middle of an epoch ends the loop with its name', async () => {
+test('a shard that is replaced in the middle of an epoch ends the loop with an error that names it', async () => {
   const copy = path.join(path.dirname(shards), 'replaced');
   fs.cpSync(shards, copy, { recursive: true });
   const files = fs.readdirSync(copy).filter((name) => name.endsWith('.tar'));
@@ -248,7 +248,7 @@ test('a shard that is replaced in the middle of an epoch ends the loop with its 
   expect(error.name).toBe('FileChangedError');
 });
 
-test('a server that is gone for a while is waited for', { timeout: 120_000 }, async () => {
+test('the loader waits for a server that is unavailable for a while', { timeout: 120_000 }, async () => {
   const goneMs = Number(process.env.SHARDTOOL_GONE_MS ?? 500);
   let asked = 0;
   const { digest, report } = await run(location, { readConcurrency: 1, prefetchBatches: 1 }, async (_, n) => {
@@ -262,7 +262,7 @@ test('a server that is gone for a while is waited for', { timeout: 120_000 }, as
   expect(report.storage!.retries).toBeGreaterThan(0);
 });
 
-test('a server that is gone is waited for, also where its port looks like what a proxy says', async () => {
+test('the loader waits for an unavailable server, even if its port looks like a message of a proxy', async () => {
   // A refused connection names the port, and 407 is a proxy's answer to who does not say who asks.
   const other = await faultyServer(path.dirname(shards), undefined, 40_700);
   expect(other.url).toMatch(/:407\d\d$/);
@@ -274,7 +274,7 @@ test('a server that is gone is waited for, also where its port looks like what a
   await other.stop();
 });
 
-test('a cache on a disk that is too small costs fetching and no batch', async ({ skip }) => {
+test('a cache on a disk that is too small causes more fetching, and loses no batch', async ({ skip }) => {
   const disk = emptyFolder();
   try {
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'none', disk], { stdio: 'pipe' });
@@ -318,7 +318,7 @@ async function ended(child: ChildProcessWithoutNullStreams): Promise<Said> {
   return JSON.parse(out.trim().split('\n').at(-1)!);
 }
 
-test('two processes on one cache deliver the same, and fetch what both need about once', {
+test('two processes with one cache deliver the same, and fetch shared data about once', {
   timeout: 120_000,
 }, async () => {
   const cache = path.join(emptyFolder(), 'cache');
@@ -331,7 +331,7 @@ test('two processes on one cache deliver the same, and fetch what both need abou
   expect(Math.abs(kept.bytes - bytes)).toBeLessThan(0.01 * bytes);
 });
 
-test('processes that are killed while they fill a cache leave it whole for the next one', {
+test('processes that are killed while they fill a cache leave it intact for the next one', {
   timeout: 120_000 * TIMES,
 }, async () => {
   const cache = path.join(emptyFolder(), 'cache');

@@ -94,7 +94,7 @@ async function lsAt(location: string, env: NodeJS.ProcessEnv = {}, ...flags: str
   return { ...outcome, listed: outcome.stdout.replaceAll(location, 'PLACE') };
 }
 
-test('requests for http go through HTTP_PROXY, except those for hosts of NO_PROXY', async () => {
+test('HTTP requests use HTTP_PROXY, except for hosts of NO_PROXY', async () => {
   const proxy = await startProxy();
   const location = `${server.url}/shards`;
   const env = { HTTP_PROXY: `http://${proxy.url}` };
@@ -106,7 +106,7 @@ test('requests for http go through HTTP_PROXY, except those for hosts of NO_PROX
   await proxy.stop();
 });
 
-test('a proxy gets the password of its URL, and no message shows it', async () => {
+test('a proxy gets the password of its URL, and no message contains it', async () => {
   const proxy = await startProxy('me:hidden word');
   const location = `${server.url}/shards`;
   expect(await lsAt(location, { HTTP_PROXY: `http://me:hidden%20word@${proxy.url}` })).toMatchObject({
@@ -149,7 +149,7 @@ test('a custom authority is trusted if AWS_CA_BUNDLE names it, also through HTTP
   await secure.stop();
 });
 
-test('a presigned URL opens a shard, and its query is never printed, whatever goes wrong', async () => {
+test('a presigned URL opens a shard, and no output or error contains its query', async () => {
   const [tar] = fs.readdirSync(path.join(root, 'shards')).filter((name) => name.endsWith('.tar'));
   const signed = `${server.url}/shards/${tar}?X-Amz-Signature=abc123&X-Amz-Security-Token=token456`;
   const beside = emptyFolder();
@@ -250,7 +250,7 @@ test('credentials that expire in the middle of an epoch are fetched again from t
   await new Promise((resolve) => credentials.close(resolve));
 });
 
-test('a file of credentials that was rewritten is read again', async () => {
+test('a credentials file that was rewritten is read again', async () => {
   const file = path.join(emptyFolder(), 'credentials');
   const write = (key: string) =>
     fs.writeFileSync(
@@ -279,7 +279,7 @@ test('a file of credentials that was rewritten is read again', async () => {
   await s3.stop();
 });
 
-test('with --requester-pays, every request for a shard says that the reader pays', async () => {
+test('with --requester-pays, every request for a shard states that the reader pays', async () => {
   const s3 = await faultyServer(path.dirname(root));
   s3.fault = ({ headers }) =>
     headers['x-amz-request-payer'] === 'requester'

@@ -152,12 +152,12 @@ describe.each(Object.keys(layouts))('%s', async (name) => {
     return damaged;
   }
 
-  test('an index that is whole is made anew with the same bytes', async () => {
+  test('an intact index is rebuilt with the same bytes', async () => {
     await expectIndexAlone(indexBytes, 'whole');
     expect(encodeShardIndex(index)).toEqual(Uint8Array.from(indexBytes));
   });
 
-  test('whichever page of the index is damaged, no value is wrong, and a lost one is named', async () => {
+  test('if any page of the index is damaged, no value is wrong, and lost columns are reported', async () => {
     for (const { column, from, to } of pages) {
       const edits: Readonly<Record<string, Buffer>> = {
         'zeros over its header and what is before': Buffer.from(indexBytes).fill(0, Math.max(0, from - 16), from + 16),
@@ -183,7 +183,7 @@ describe.each(Object.keys(layouts))('%s', async (name) => {
     }
   });
 
-  test('whichever bytes of the index are damaged, with the shard or without, no value is wrong', async () => {
+  test('if any bytes of the index are damaged, with or without the shard, no value is wrong', async () => {
     const damage = fc.record({
       at: fc.nat(9999).map((part) => part / 10_000),
       length: fc.oneof({ weight: 2, arbitrary: fc.constant(1) }, fc.integer({ min: 2, max: 400 })),
@@ -201,7 +201,7 @@ describe.each(Object.keys(layouts))('%s', async (name) => {
     );
   }, 60_000);
 
-  test('a damaged footer says nothing that is believed', async () => {
+  test('no value of a damaged footer is trusted', async () => {
     const footer = indexBytes.length - 8 - indexBytes.readUInt32LE(indexBytes.length - 8);
     for (let at = footer; at < indexBytes.length; at += 97) {
       await expectIndexAlone(withBit(indexBytes, at), `a bit at ${at}`);
@@ -234,7 +234,7 @@ function withBit(bytes: Buffer, at: number): Buffer {
   return changed;
 }
 
-test('the workbench is what it says', () => {
+test('the test data has the expected sizes', () => {
   expect(existsSync(source)).toBe(true);
   expect(large.length).toBeGreaterThan(2048);
   expect(JPEG.length).toBeLessThan(2048);

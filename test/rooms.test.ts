@@ -6,11 +6,11 @@ const PACKAGES = readdirSync('packages');
 
 type Imports = Map<string, ReadonlySet<string>>;
 
-test.each(PACKAGES)('rooms of %s import downwards only: no room is reached again from what it imports', (name) => {
+test.each(PACKAGES)('folders of %s import without cycles', (name) => {
   expect(circlesOf(importsOfRooms(path.join('packages', name, 'src')))).toEqual([]);
 });
 
-test('folders of the loader import downwards only, from device to ring', () => {
+test('folders of the loader import without cycles, from device down to ring', () => {
   const imports = importsOfRooms('packages/reader/src/loader');
   const isFolder = (room: string) => existsSync(path.join('packages/reader/src/loader', room));
   const folders: Imports = new Map(
@@ -22,13 +22,13 @@ test('folders of the loader import downwards only, from device to ring', () => {
   expect(circlesOf(folders)).toEqual([]);
 });
 
-test('packages import downwards only', () => {
+test('packages import without cycles', () => {
   const imports: Imports = new Map(PACKAGES.map((name) => [nameOf(name), importsOfPackage(name)]));
   expect([...imports.values()].filter((others) => others.size > 0).length).toBeGreaterThan(4);
   expect(circlesOf(imports)).toEqual([]);
 });
 
-test('a circle is found', () => {
+test('a cycle is detected', () => {
   const imports: Imports = new Map([
     ['a', new Set(['b'])],
     ['b', new Set(['c'])],

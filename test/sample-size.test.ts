@@ -16,7 +16,7 @@ const packed = newFolder();
 await pack(source, packed, { workers: 1 });
 const size = JPEG.length + 3000;
 
-test('a sample that is larger than is allowed ends a pack with its path, and goes in once more is allowed', async () => {
+test('a sample above the size limit ends a pack with its path, and is packed once the limit is raised', async () => {
   const output = newFolder();
   await expect(pack(source, output, { workers: 1, maxSampleBytes: size - 1 })).rejects.toMatchObject({
     name: 'BadFileError',
@@ -29,7 +29,7 @@ test('a sample that is larger than is allowed ends a pack with its path, and goe
   expect(without).toMatchObject({ samples: 1, quarantined: 1 });
 });
 
-test.each(['tar', 'msgpack', 'lmdb'] as const)('to %s it is not converted', async (format) => {
+test.each(['tar', 'msgpack', 'lmdb'] as const)('a sample above the limit is not converted to %s', async (format) => {
   const refused = { name: 'SampleSizeError', key: 'a', limit: 2000 };
   await expect(convert(packed, newFolder(), { workers: 1, format, maxSampleBytes: 2000 })).rejects.toMatchObject(
     refused,
@@ -39,7 +39,7 @@ test.each(['tar', 'msgpack', 'lmdb'] as const)('to %s it is not converted', asyn
   await expect(stream).rejects.toMatchObject(refused);
 });
 
-test('it is read by nobody: by key, by number, front to back, by a loader, on the command line', async () => {
+test('a sample above the limit cannot be read: by key, by index, sequentially, by a loader, by commands', async () => {
   await using dataset = await openDataset(packed, { maxSampleBytes: 3000 });
   const refused = {
     name: 'SampleSizeError',
@@ -70,7 +70,7 @@ test('it is read by nobody: by key, by number, front to back, by a loader, on th
   for await (const batch of without.loader({ transform: 'raw' })) expect(batch.labels).toHaveLength(1);
 });
 
-test('a large field goes into a tar in pieces, from files, from shards and from streams, with the same bytes', async () => {
+test('a large field is written to a tar in pieces, from files, shards and streams, with the same bytes', async () => {
   const folder = tree({ 'a.jpg': JPEG, 'a.cls': '3', 'a.json': '{}', 'a.zip': 'first', 'b.jpg': JPEG });
   truncateSync(path.join(folder, 'a.zip'), LARGE_BYTES);
   const options = { name: 'x', maxShardSamples: 2, shuffle: false } as const;
@@ -100,7 +100,7 @@ test('a large field goes into a tar in pieces, from files, from shards and from 
   expect(Buffer.from(fields.zip!.subarray(0, 6)).toString()).toBe('first\0');
 });
 
-test('damage in a large field is found when it is converted', async () => {
+test('damage in a large field is detected when it is converted', async () => {
   const folder = tree({ 'a.jpg': JPEG, 'a.zip': '' });
   truncateSync(path.join(folder, 'a.zip'), LARGE_BYTES);
   const output = newFolder();
@@ -116,7 +116,7 @@ test('damage in a large field is found when it is converted', async () => {
   });
 });
 
-test('an archive that announces more than is allowed takes no memory and no room on the disk', async () => {
+test('an archive that announces a sample above the limit uses no memory and no disk space', async () => {
   const header = readFileSync((await openDataset(packed)).shards[0]!.path).subarray(0, 512);
   const file = path.join(emptyFolder(), 'huge.tar');
   // The size in octal, and the sum of the header's bytes with its own place as spaces (POSIX.1-2017 pax).

@@ -37,7 +37,7 @@ async function expectedOf(options: LoaderOptions = {}) {
   return all;
 }
 
-test('each epoch has the transform that the schedule has for it, also within one loop and on every rank', async () => {
+test('each epoch has its transform of the schedule, also within one loop and on every rank', async () => {
   const options = { transform: small, schedule, epochsPerLoop: 4 };
   const expected = await expectedOf();
   expect(await loop(options)).toEqual(expected);
@@ -48,7 +48,7 @@ test('each epoch has the transform that the schedule has for it, also within one
   }
 });
 
-test('batches that are held over a change of size keep their pixels', async () => {
+test('batches that are held across a change of size keep their pixels', async () => {
   const expected = await expectedOf();
   await using dataset = await openDataset(shards);
   await using loader = dataset.loader({
@@ -66,7 +66,7 @@ test('batches that are held over a change of size keep their pixels', async () =
   expect(at).toBe(expected.length);
 });
 
-test('setEpoch takes another transform, for that epoch and those after it', async () => {
+test('setEpoch sets another transform for that epoch and the following ones', async () => {
   const expected = await expectedOf();
   await using dataset = await openDataset(shards);
   await using loader = dataset.loader({ ...base, transform: small, checksum: 'always' });
@@ -82,7 +82,7 @@ test('setEpoch takes another transform, for that epoch and those after it', asyn
     expect(seen(batch)).toEqual(expected.find((one) => one.keys[0] === batch.keys[0] && one.epoch === 1));
 });
 
-test('setEpoch and a schedule may replace the transform of epoch 0, and a state then names it', async () => {
+test('setEpoch and a schedule can replace the transform of epoch 0, and a state then records it', async () => {
   const expected = await loop({ transform: large });
   expect(await loop({ transform: small, schedule: [{ epoch: 0, transform: large }] })).toEqual(expected);
   await using dataset = await openDataset(shards);
@@ -100,7 +100,7 @@ test('setEpoch and a schedule may replace the transform of epoch 0, and a state 
   expect(await loop({ transform: small, state })).toEqual(expected.slice(3));
 });
 
-test('a state names the transform, and a run that resumes has the same pixels', async () => {
+test('a state records the transform, and a run that resumes has the same pixels', async () => {
   const expected = await expectedOf();
   const [first] = await loop({ transform: small, epochsPerLoop: 4 });
   expect(first).toEqual(expected[0]);
@@ -195,11 +195,11 @@ test.each<[LoaderOptions, RegExp]>([
     { schedule, aspectBuckets: [[16, 16]] },
     /aspectBuckets and a transform for some epochs both set the size of images/,
   ],
-])('a schedule %j is refused by name', async (options, message) => {
+])('the error for the schedule %j names it', async (options, message) => {
   await expect(loop(options)).rejects.toThrow(message);
 });
 
-test('setEpoch refuses a transform beside a schedule, or in which a step is unknown', async () => {
+test('setEpoch rejects a transform together with a schedule, and a transform with an unknown step', async () => {
   await using dataset = await openDataset(shards);
   await using loader = dataset.loader({ ...base, transform: small, schedule });
   expect(() => loader.setEpoch(1, { transform: large })).toThrow(

@@ -191,14 +191,14 @@ function apply(folder: string, { file, how, at, length }: Damage): void {
 /** Commands that are tried. */
 const RUNS = 40 * TIMES;
 
-test('every command that there is is tried', () => {
+test('every command is tested', () => {
   const words = COMMANDS.map((command) => command('input', 'output')[0]);
   // The page that view serves is asked for by tests of its own: it runs until somebody stops it.
   expect([...new Set(words), 'view'].sort()).toEqual([...COMMAND_NAMES].sort());
 });
 
 test(
-  'whatever is damaged, a command ends with one sentence that somebody foresaw',
+  'whatever is damaged, a command ends with one sentence and no unexpected error',
   async () => {
     await fc.assert(
       fc.asyncProperty(
@@ -226,7 +226,7 @@ test(
 );
 
 test.each([[['--bogus']], [['--parent', String(process.pid), '--slot-file', '0']]])(
-  'the reader that Python starts says in one line that it does not understand: %j',
+  'the reader process of Python rejects unknown arguments in one line: %j',
   async (args) => {
     const child = spawnSync(process.execPath, ['packages/reader/lib/main.js', ...args], {
       input: Buffer.alloc(64, 'x'),

@@ -83,7 +83,7 @@ const sound: Record<'lmdb' | 'msgpack', Buffer[]> = {
 };
 
 for (const layout of ['lmdb', 'msgpack'] as const) {
-  test(`${layout} shards damaged at random end in samples or an error of ours: no crash, no hang, no read outside`, async () => {
+  test(`random damage of ${layout} shards gives samples or a ShardtoolError: no crash, no hang, no read out of bounds`, async () => {
     const damages = fc.sample(damage, 1000);
     const paths = damages.map((one, i) => {
       const path = join(folder, `${layout}-${i}`);

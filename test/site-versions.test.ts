@@ -13,13 +13,13 @@ function folderOf(names: readonly string[]): string {
   return folder;
 }
 
-test('versions of the site are listed with the newest first, and other folders are not listed', () => {
+test('versions of the site are listed newest first, and other folders are not listed', () => {
   const folder = folderOf(['0.9.0', '0.10.0', '0.10.0-beta.2', '0.10.0-beta.10', 'assets', '1.0']);
   mkdirSync(path.join(folder, '2.0.0'));
   expect(versionsIn(folder)).toEqual(['0.10.0', '0.10.0-beta.10', '0.10.0-beta.2', '0.9.0']);
 });
 
-test('the address of the site leads to the newest release, and to a preview only if there is no release', () => {
+test('the address of the site redirects to the newest release, and to a preview only if there is no release', () => {
   const folder = folderOf(['0.9.0', '0.10.0-beta.1']);
   writeVersions(folder);
   const read = (name: string) => readFileSync(path.join(folder, name), 'utf8');

@@ -53,7 +53,7 @@ function openOf(names: readonly string[]): string[] {
   return links.filter((file) => names.includes(file)).sort();
 }
 
-test('files that another process opens are read as others are, and errors have their class and path', async () => {
+test('files opened by a helper process are read like others, and errors have their class and path', async () => {
   const names = files(300);
   const threads = new LocalThreads(OPTIONS);
   const parts = Promise.all(names.map((file) => read(threads, file)));
@@ -75,7 +75,7 @@ test('files that another process opens are read as others are, and errors have t
 });
 
 test.runIf(isLinux)(
-  'datasets share one such process, which ends with the last of them and leaves no file open',
+  'datasets share one helper process, which ends with the last of them and leaves no file open',
   async () => {
     const names = files(100);
     const [one, other] = [new LocalThreads(OPTIONS), new LocalThreads(OPTIONS)];
@@ -91,7 +91,7 @@ test.runIf(isLinux)(
   },
 );
 
-test.runIf(isLinux)('where the process is killed at any time, threads open what it was to open', async () => {
+test.runIf(isLinux)('if the helper process is killed at any time, threads open its files', async () => {
   const names = files(200);
   for (let round = 0; round < 5; round++) {
     const threads = new LocalThreads(OPTIONS);
@@ -107,7 +107,7 @@ test.runIf(isLinux)('where the process is killed at any time, threads open what 
 });
 
 test.runIf(isLinux)(
-  'files to be opened come before those to be read as a whole, which were asked for earlier',
+  'files to be opened take precedence over whole-file reads that were requested earlier',
   async () => {
     const [folder, [part, ...wholes]] = [emptyFolder(), files(3)];
     // Whoever opens one of these waits until somebody opens it for writing: as many as are opened side by side, and one more.
@@ -129,23 +129,20 @@ test.runIf(isLinux)(
   },
 );
 
-test.runIf(isLinux)(
-  'a file system that hangs is not waited for when reading ends, nor by the process behind',
-  async () => {
-    const held = path.join(emptyFolder(), 'held');
-    execFileSync('mkfifo', [held]);
-    const threads = new LocalThreads(OPTIONS);
-    const reading = threads.readFile(held);
-    const failing = expect(reading).rejects.toThrow('The dataset was closed');
-    await vi.waitUntil(() => openersOf(process.pid).length === 1, LONG);
-    await threads.close();
-    await failing;
-    await vi.waitUntil(() => openersOf(process.pid).length === 0, LONG);
-  },
-);
+test.runIf(isLinux)('a hanging file system does not block the end of reading, nor the helper process', async () => {
+  const held = path.join(emptyFolder(), 'held');
+  execFileSync('mkfifo', [held]);
+  const threads = new LocalThreads(OPTIONS);
+  const reading = threads.readFile(held);
+  const failing = expect(reading).rejects.toThrow('The dataset was closed');
+  await vi.waitUntil(() => openersOf(process.pid).length === 1, LONG);
+  await threads.close();
+  await failing;
+  await vi.waitUntil(() => openersOf(process.pid).length === 0, LONG);
+});
 
 test.runIf(isLinux)(
-  'where file systems of datasets hang, the files of others are opened, also behind one that was closed',
+  'if file systems of some datasets hang, files of others are still opened, even after a dataset was closed',
   async () => {
     const [folder, [part]] = [emptyFolder(), files(1)];
     const held = Array.from({ length: 100 }, (_, i) => path.join(folder, String(i)));
@@ -170,7 +167,7 @@ test.runIf(isLinux)(
 );
 
 test.runIf(isLinux)(
-  'a program ends while such a process is there, and one that is killed leaves none behind',
+  'a program can exit while its helper process exists, and a killed program leaves no helper process',
   async () => {
     const [file] = files(1);
     const program = (end: string) => `
@@ -194,7 +191,7 @@ test.runIf(isLinux)(
 );
 
 test.runIf(isLinux)(
-  'where a process may have no more files open, that is the error, and none of its own is taken for one',
+  'if the process cannot open more files, that is the error, and no other open file is read instead',
   async () => {
     const names = files(200);
     const program = `

@@ -20,7 +20,7 @@ async function packedSplits(): Promise<string> {
 
 const folder = await packedSplits();
 
-test('a split names the dataset that is opened, also by another of the names that splits have', async () => {
+test('the option split selects the dataset, also by other usual names of the split', async () => {
   for (const [split, size] of [
     ['train', 30],
     ['val', 12],
@@ -33,14 +33,14 @@ test('a split names the dataset that is opened, also by another of the names tha
   }
 });
 
-test('without a split, or with one that is not there, a sentence says what there is', async () => {
+test('without a split, or with an unknown one, the error lists the existing splits', async () => {
   const several = 'contains several datasets (train, val): give the folder of one of them, or its name as the split.';
   await expect(openDataset(folder)).rejects.toThrow(several);
   await expect(verify(folder, { workers: 1 })).rejects.toThrow(several);
   await expect(openDataset(folder, { split: 'test' })).rejects.toThrow('No split "test" in ');
 });
 
-test('a split is converted alone, also where other software made the folder', async () => {
+test('a single split is converted, even if other software wrote the folder', async () => {
   const mds = emptyFolder();
   for (const split of ['train', 'val'])
     await convert(folder, path.join(mds, split), { workers: 1, split, format: 'mds' });
@@ -50,7 +50,7 @@ test('a split is converted alone, also where other software made the folder', as
   expect([dataset.size, dataset.format]).toEqual([12, 'mds']);
 });
 
-test('what lies in a bucket is opened by its split, too', async () => {
+test('a dataset in a bucket can be opened by its split, too', async () => {
   const server = await bucketServer();
   try {
     for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
@@ -68,7 +68,7 @@ test('what lies in a bucket is opened by its split, too', async () => {
 });
 
 test.each(['tar', 'lmdb', 'msgpack'] as const)(
-  'images beside the %s shards of a folder stay what it is opened for',
+  'a folder with images next to %s shards is opened as images',
   async (format) => {
     const place = emptyFolder();
     cpSync(await smallImages({ samples: 6 }), path.join(place, 'images'), { recursive: true });

@@ -16,7 +16,7 @@ async function counted(annotations: AnnotationOptions, location = tar) {
   return await countAnnotations(dataset, annotations);
 }
 
-test('objects are counted by class and size, and images that have none', async () => {
+test('objects are counted by class and size, and so are images without objects', async () => {
   const stats = await counted({
     boxes: { field: 'json', path: 'objects.bbox' },
     labels: { field: 'json', path: 'objects.label' },
@@ -37,7 +37,7 @@ test('objects are counted by class and size, and images that have none', async (
   expect(stats.height).toMatchObject({ smallest: Math.min(...heights), largest: Math.max(...heights) });
 });
 
-test('boxes that are parts of the image count in its pixels, and what cannot be is counted and named', async () => {
+test('boxes given as fractions of the image are measured in its pixels, and invalid boxes are counted and listed', async () => {
   const stats = await counted({ boxes: { field: 'box.npy', format: 'xyxy', normalized: true } });
   expect(stats).toMatchObject({ objects: all.length, classes: [] });
   expect(stats.width).toMatchObject({ count: all.length, smallest: 10, largest: 10 });
@@ -49,7 +49,7 @@ test('boxes that are parts of the image count in its pixels, and what cannot be 
   await expect(counted({ boxes: { field: 'bxs' } })).rejects.toThrow(OptionError);
 });
 
-test('stats prints them', async () => {
+test('stats prints the counts of objects', async () => {
   const file = path.join(emptyFolder(), 'annotations.json');
   writeFileSync(
     file,

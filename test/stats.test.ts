@@ -19,7 +19,7 @@ for (const format of formats) photos.set(format, await packedPhotos({ format }))
 describe.each(formats)('%s', (format) => {
   const shards = photos.get(format)!;
 
-  test('every number is that of the samples themselves', async () => {
+  test('every number agrees with the samples', async () => {
     const stats = await statsOf(shards);
     const samples = await samplesOf(shards);
     expect(stats).toMatchObject({ format, shards: 6, samples: 60, samplesWithoutClass: 0, turned: 0 });
@@ -40,12 +40,12 @@ describe.each(formats)('%s', (format) => {
     expect(stats.repeatedKeys).toEqual({ count: 0, examples: [] });
   });
 
-  test('it says the same however few keys it may hold', async () => {
+  test('the result does not depend on how many keys fit in memory', async () => {
     expect(await statsOf(shards, 7)).toEqual(await statsOf(shards));
   });
 });
 
-test('classes without samples, samples without a class, several kinds and turned images are counted', async () => {
+test('classes without samples, samples without a class, several kinds and rotated images are counted', async () => {
   const source = tree({
     'a/1.jpg': jpeg(1),
     'a/2.png': PNG,
@@ -74,7 +74,7 @@ test('classes without samples, samples without a class, several kinds and turned
   ]);
 });
 
-test('keys that stand in two shards are counted and named', async () => {
+test('keys that occur in two shards are counted and listed', async () => {
   const folder = emptyFolder();
   const tar = path.join(await packedPhotos({ maxShardSamples: 60 }), '000000.tar');
   for (const name of ['a.tar', 'b.tar']) copyFileSync(tar, path.join(folder, name));
@@ -84,7 +84,7 @@ test('keys that stand in two shards are counted and named', async () => {
   expect(stdout).toMatch(/^60 samples with the key of an earlier sample: \w+\/\w+, /m);
 });
 
-test('classes that no sample has are taken for those of objects', async () => {
+test('classes without any sample are assumed to be those of objects', async () => {
   const output = newFolder();
   await pack(tree({ '1.jpg': jpeg(1), '2.jpg': jpeg(2) }), output, { workers: 1, classes: ['dog', 'bottle'] });
   expect((await shardtool('stats', output)).stdout).toContain(
@@ -120,7 +120,7 @@ function vector(length: number): Buffer {
 }
 
 test.each(formats)(
-  'uncompressed images are a kind of their own, and arrays beside an image are none: %s',
+  'uncompressed images are a separate kind, and arrays next to an image are not images: %s',
   async (format) => {
     const output = newFolder();
     await pack(tree({ 'a/1.jpg': jpeg('one'), 'a/1.npy': vector(5), 'a/2.jpg': jpeg('two') }), output, {
@@ -139,7 +139,7 @@ test.each(formats)(
   },
 );
 
-test('a class number as large as numbers go takes no memory for those below it', async () => {
+test('an extremely large class number does not use memory for the numbers below it', async () => {
   const output = newFolder();
   await pack(tree({ '1.jpg': jpeg('one'), '1.cls': '2147483647', '2.jpg': jpeg('two'), '2.cls': '3' }), output, {
     workers: 1,
@@ -151,7 +151,7 @@ test('a class number as large as numbers go takes no memory for those below it',
   ]);
 });
 
-test('a dataset has its statistics, plan and inspection as methods', async () => {
+test('a dataset has methods for statistics, plan and inspection', async () => {
   const location = photos.get('tar')!;
   await using dataset = await openDataset(location);
   expect(await dataset.stats()).toEqual(await statsOf(location));

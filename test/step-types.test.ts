@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { packedSmall } from './datasets.js';
 
 /** Each call is refused by the compiler, or TypeScript reports an unused directive, and when it runs. */
-test('a property that a step does not have is an error of the compiler, and of the loader', async () => {
+test('an unknown property of a step is an error of the compiler and of the loader', async () => {
   await using dataset = await openDataset(await packedSmall({ samples: 8 }));
   const calls = [
     // @ts-expect-error: a property that the step does not have.
@@ -22,7 +22,7 @@ test('a property that a step does not have is an error of the compiler, and of t
   for (const call of calls) await expect((async () => call().info())()).rejects.toThrow(OptionError);
 });
 
-test('steps from variables, of any type, are not refused', async () => {
+test('steps from variables of any type are accepted', async () => {
   await using dataset = await openDataset(await packedSmall({ samples: 8 }));
   const steps: StepInput[] = [{ name: 'resize', size: 8 }];
   const constant = [

@@ -47,7 +47,7 @@ async function keysOf(location: string | readonly string[]): Promise<string[]> {
   return keys;
 }
 
-test('a dataset of the hub gives the batches of the same one on disk', async () => {
+test('a dataset on the Hub gives the same batches as on disk', async () => {
   expect(await keysOf('hf://datasets/me/cats/train')).toEqual(await keysOf(shards));
   // Everything is asked of the commit, and the bytes of tars of whoever has them.
   const resolved = hub.asked.filter(({ url }) => url.includes('/resolve/'));
@@ -57,7 +57,7 @@ test('a dataset of the hub gives the batches of the same one on disk', async () 
   expect(hub.cdn.asked.every(({ headers }) => headers.authorization === undefined)).toBe(true);
 });
 
-test('a folder of tars is listed page by page, and a revision is one of its own', async () => {
+test('a folder of tars is listed page by page, at the given revision', async () => {
   expect(await keysOf('hf://datasets/me/cats/foreign')).toHaveLength(60);
   expect(hub.asked.filter(({ url }) => url.includes('/tree/')).length).toBeGreaterThan(1);
   const storage = await openStorage('hf://datasets/me/cats@refs%2Fpr%2F1');
@@ -71,7 +71,7 @@ test('a folder of tars is listed page by page, and a revision is one of its own'
   expect(await storage.entry('train/none')).toBeNull();
 });
 
-test('a list goes on at the endpoint, whichever host its next page names, and comes to its end or is an error', async () => {
+test('a list continues at the configured endpoint, whichever host its next page names, and ends or throws an error', async () => {
   const listed = async (): Promise<number> => {
     const storage = await openStorage('hf://datasets/me/cats');
     let files = 0;
@@ -88,7 +88,7 @@ test('a list goes on at the endpoint, whichever host its next page names, and co
   await expect(listed()).rejects.toThrow(/hf:.*cannot be listed: the server returns the same part of the list again/);
 });
 
-test('where a tar is is asked once, and once more where that counts no more', async () => {
+test('the location of a file is resolved once, and again after it has expired', async () => {
   const storage = await openStorage('hf://datasets/me/cats/train');
   const name = tars()[0]!;
   const bytes = fs.readFileSync(path.join(shards, name));
@@ -115,7 +115,7 @@ test('where a tar is is asked once, and once more where that counts no more', as
   expect(error.message).not.toMatch(/secret/);
 });
 
-test('a private repository is read with the token of HF_TOKEN, which no other host and no message gets', async () => {
+test('a private repository is read with the token of HF_TOKEN, which is not sent to other hosts or shown in messages', async () => {
   hub.token = 'hf_hidden';
   const refused = await shardtool('ls', 'hf://datasets/me/cats/train');
   expect(refused.code).not.toBe(0);
@@ -137,7 +137,7 @@ test('a private repository is read with the token of HF_TOKEN, which no other ho
   expect(hub.cdn.asked.every(({ headers }) => headers.authorization === undefined)).toBe(true);
 });
 
-test('what is not there, or no hub, is one sentence', async () => {
+test('the error for a missing repository, or an invalid Hub, is one sentence', async () => {
   await expect(openDataset('hf://datasets/me/cats@v9/train')).rejects.toThrow(
     /the hub has no dataset me\/cats with the revision v9/,
   );

@@ -33,7 +33,7 @@ async function read(location: string, offset: number, length: number): Promise<B
   return target.subarray(0, got);
 }
 
-test('a file is read at any position, and a short one by one request', async () => {
+test('a file can be read at any position, and a short file with one request', async () => {
   expect(await read(`${server.url}/data`, 100_000, 300_000)).toEqual(bytes.subarray(100_000, 400_000));
   expect(await read(`${server.url}/data`, bytes.length - 10, 100)).toEqual(bytes.subarray(-10));
   server.clear();
@@ -42,7 +42,7 @@ test('a file is read at any position, and a short one by one request', async () 
   expect(server.asked).toHaveLength(2);
 });
 
-test('where the size is known, nothing is asked before the first read', async () => {
+test('if the size is known, nothing is requested before the first read', async () => {
   const source = await openSource(`${server.url}/data`, { size: bytes.length });
   expect(server.asked).toHaveLength(0);
   await source.readAt(0, new Uint8Array(10));
@@ -62,14 +62,14 @@ const mended: [string, Fault][] = [
   ['a 500', { status: 500 }],
   ['a whole file instead of a range', 'ignored range'],
   ['an answer that does not say which range it is', 'no content-range'],
-  ['a 304 that nobody asked for', { status: 304 }],
+  ['an unexpected 304', { status: 304 }],
 ];
-test.each(mended)('%s is mended by another try', async (_, fault) => {
+test.each(mended)('%s is retried', async (_, fault) => {
   server.fault = ({ before }) => (before === 0 ? fault : undefined);
   expect(await read(`${server.url}/data`, 70_000, 200_000)).toEqual(bytes.subarray(70_000, 270_000));
 });
 
-test('an answer of which hardly anything comes is asked for on a new connection', async () => {
+test('a response that makes almost no progress is requested again on a new connection', async () => {
   const source = await openSource(`${server.url}/data`);
   server.fault = ({ before }) => (before === 0 ? 'drip' : undefined);
   const target = Buffer.alloc(1000);
@@ -88,7 +88,7 @@ test('an answer of which hardly anything comes is asked for on a new connection'
   expect(server.asked).toHaveLength(3);
 });
 
-test('a server that answers nothing is tried again', { timeout: 30_000 }, async () => {
+test('a server that does not respond is retried', { timeout: 30_000 }, async () => {
   const source = await openSource(`${server.url}/data`);
   server.fault = ({ before }) => (before === 0 ? 'stall' : undefined);
   const target = Buffer.alloc(1000);
@@ -96,7 +96,7 @@ test('a server that answers nothing is tried again', { timeout: 30_000 }, async 
   expect(target).toEqual(bytes.subarray(200_000, 201_000));
 });
 
-test('a server that is not there for a while is waited for', { timeout: 40_000 }, async () => {
+test('the client waits for a server that is unavailable for a while', { timeout: 40_000 }, async () => {
   const storage = await openStorage(server.url);
   const source = await storage.open('data');
   await server.stop();
@@ -109,7 +109,7 @@ test('a server that is not there for a while is waited for', { timeout: 40_000 }
   expect(target).toEqual(bytes.subarray(300_000, 301_000));
 });
 
-test('what no other try mends is one sentence, without the query or the user', async () => {
+test('the error for a request that cannot succeed is one sentence, without the query or the user', async () => {
   const secret = `${server.url.replace('//', '//user:word@')}/none?X-Amz-Signature=abc`;
   const error: Error = await openSource(secret).catch((error) => error);
   expect(error.name).toBe('FileNotFoundError');
@@ -124,7 +124,7 @@ test('what no other try mends is one sentence, without the query or the user', a
   expect(server.asked[0]!.headers.authorization).toMatch(/^Basic /);
 });
 
-test('a server that ignores ranges is told of, unless the file is short', async () => {
+test('a server that ignores ranges is reported, unless the file is short', async () => {
   server.fault = () => 'ignored range';
   expect((await read(`${server.url}/small`, 1, 3)).toString()).toBe('ell');
   await expect(read(`${server.url}/data`, 0, 10)).rejects.toThrow(/ignores range requests/);
@@ -138,7 +138,7 @@ test('a file that is replaced while it is open is an error that names it', async
   await expect(source.readAt(120_000, new Uint8Array(10))).rejects.toThrow(/replaced has changed/);
 });
 
-test('redirects are followed five times, without credentials', async () => {
+test('redirects are followed up to five times, without credentials', async () => {
   const location = { location: `${server.url.replace('127.0.0.1', 'localhost')}/data` };
   server.fault = ({ url }) => (url === '/moved' ? { status: 302, headers: location } : undefined);
   expect(await read(`${server.url.replace('//', '//user:word@')}/moved`, 500_000, 10)).toEqual(
@@ -150,7 +150,7 @@ test('redirects are followed five times, without credentials', async () => {
   await expect(read(`${server.url}/moved`, 0, 10)).rejects.toThrow(/redirected more than 5 times/);
 });
 
-test('a signal ends a read at once', async () => {
+test('a signal ends a read immediately', async () => {
   const source = await openSource(`${server.url}/data`);
   server.fault = () => 'stall';
   const controller = new AbortController();
@@ -159,7 +159,7 @@ test('a signal ends a read at once', async () => {
   await expect(reading).rejects.toThrow('enough');
 });
 
-test('a late read is asked for once more', async () => {
+test('a slow read is requested a second time', async () => {
   const storage = await openStorage(`${server.url}/`);
   const source = await storage.open('data');
   for (let i = 0; i < 160; i++) await source.readAt(100_000 + i, new Uint8Array(1000));
@@ -171,7 +171,7 @@ test('a late read is asked for once more', async () => {
   expect(storage.counts.retries).toBe(0);
 });
 
-test('a file that is opened late is asked for once more', async () => {
+test('opening a file that takes long is requested a second time', async () => {
   const storage = await openStorage(`${server.url}/`);
   for (let i = 0; i < 160; i++) await storage.open('data', { firstBytes: 1000 });
   server.clear();
@@ -182,7 +182,7 @@ test('a file that is opened late is asked for once more', async () => {
   expect(storage.counts.hedges).toBe(before + 1);
 });
 
-test('what cannot be listed or is of no known kind says what to do', async () => {
+test('the error for a URL that cannot be listed, or is of an unknown kind, says what to do', async () => {
   const storage = await openStorage(server.url);
   await expect(storage.list().next()).rejects.toThrow(/HTTP has no listings/);
   expect(await storage.entry('small')).toMatchObject({ size: 5 });

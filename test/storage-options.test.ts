@@ -56,7 +56,7 @@ async function keysOf(dataset: Dataset): Promise<string[]> {
   return keys;
 }
 
-test('two datasets of one location are read side by side, each from its own store', async () => {
+test('two datasets of one location can be read concurrently, each from its own store', async () => {
   const datasets = await Promise.all(stores.map(({ storage }) => openDataset(PLACE, { storage })));
   const onDisk = await Promise.all(stores.map(({ shards }) => openDataset(shards)));
   for (const [i, dataset] of datasets.entries()) {
@@ -74,7 +74,7 @@ test('two datasets of one location are read side by side, each from its own stor
   for (const dataset of [...datasets, ...onDisk]) await dataset.close();
 });
 
-test('overlays, splits, subsets and what inspect finds are those of the store that is named', async () => {
+test('overlays, splits, subsets and inspections use the given store', async () => {
   const [{ storage }, other] = stores as [(typeof stores)[0], (typeof stores)[0]];
   const asked = other.server.asked.length;
   await addOverlay(PLACE, { name: 'few', excludeWhere: 'key > "b"', storage });
@@ -90,7 +90,7 @@ test('overlays, splits, subsets and what inspect finds are those of the store th
   expect(other.server.asked).toHaveLength(asked);
 });
 
-test('shards of other software are found, walked and looked up at the store that is named', async () => {
+test('shards of other software are found, scanned and looked up in the given store', async () => {
   const [{ server, shards, storage }] = stores as [(typeof stores)[0]];
   const tars = fs.readdirSync(shards).filter((name) => name.endsWith('.tar'));
   for (const name of tars) server.put(`b/foreign/${name}`, fs.readFileSync(path.join(shards, name)));
@@ -100,7 +100,7 @@ test('shards of other software are found, walked and looked up at the store that
   }
 });
 
-test('packing, converting, verifying and repairing read and write the store that is named', async () => {
+test('packing, converting, verifying and repairing read and write the given store', async () => {
   const [{ server, shards, storage }, other] = stores as [(typeof stores)[0], (typeof stores)[0]];
   const asked = other.server.asked.length;
   const images = await smallImages({ samples: 40, classes: 2 });
@@ -138,7 +138,7 @@ test('packing, converting, verifying and repairing read and write the store that
   expect(other.server.asked).toHaveLength(asked);
 });
 
-test('an option of storage that there is not, or a value that it cannot have, is refused by name', async () => {
+test('the error for an unknown storage option, or an invalid value, names it', async () => {
   const open = (storage: object) => openDataset(PLACE, { storage });
   await expect(open({ endpointURL: 'x' })).rejects.toThrow(
     /"storage" has no option "endpointURL"; did you mean "endpointUrl"/,

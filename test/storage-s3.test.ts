@@ -7,7 +7,7 @@ import { s3Suite } from './s3-suite.js';
 
 s3Suite('rclone', rclone === null ? null : s3Server);
 
-test('a location without a bucket, and an endpoint that is none, are refused', async () => {
+test('a location without a bucket, and an invalid endpoint, are rejected', async () => {
   await expect(openStorage('s3:///x')).rejects.toThrow(/does not name a bucket/);
   await expect(openStorage('s3://bucket', { endpointUrl: 'host:9000' })).rejects.toThrow(/begins with https/);
 });
@@ -37,7 +37,7 @@ async function bucketElsewhere(refuse: (response: ServerResponse) => void) {
 test.each<[string, (response: ServerResponse) => void]>([
   ['301', (response) => response.writeHead(301, { 'x-amz-bucket-region': 'eu-west-1' }).end(MOVED)],
   ['400', (response) => response.writeHead(400).end('<Error><Region>eu-west-1</Region></Error>')],
-])('requests of one moment for a bucket of another region are all sent again there (%s)', async (_, refuse) => {
+])('concurrent requests for a bucket in another region are all repeated there (%s)', async (_, refuse) => {
   await using server = await bucketElsewhere(refuse);
   vi.stubEnv('AWS_ACCESS_KEY_ID', 'key');
   vi.stubEnv('AWS_SECRET_ACCESS_KEY', 'secret');

@@ -79,7 +79,7 @@ function bareCopy(place: string, name: TableLayoutName): string {
   return bare;
 }
 
-test.each(LAYOUTS)('%s comes back as it was, with our indexes and from the shards alone', async (format) => {
+test.each(LAYOUTS)("%s is read back unchanged, with shardtool's indexes and from the shards alone", async (format) => {
   const there = await messyAs(format);
   expect((await verify(there, { workers: 1 })).faults).toBe(0);
   expect(await labelsOf(there)).toEqual(await labelsOf(messy));
@@ -98,62 +98,68 @@ test.each(LAYOUTS)('%s comes back as it was, with our indexes and from the shard
   }
 });
 
-test.each(LAYOUTS)('%s is made of a part, of other layouts, and of shards of other software', async (format) => {
-  const of = newPlace();
-  const report = await convert(lmdb, of, { format, where: 'class == "cat"', workers: 1 });
-  expect(report).toMatchObject({ samples: 10, leftOut: 50 });
-  await using dataset = await openDataset(of);
-  expect([dataset.size, dataset.fields]).toEqual([10, ['jpg']]);
-  const tars = emptyFolder();
-  for (const file of readdirSync(photos))
-    if (file.endsWith('.tar')) cpSync(path.join(photos, file), path.join(tars, file));
-  const foreign = newPlace();
-  expect(await convert(tars, foreign, { format, workers: 1 })).toMatchObject({ samples: 60 });
-  await using opened = await openDataset(foreign);
-  for await (const { key, label: cls, fields } of opened.samples({ checksum: true })) {
-    expect([Object.keys(fields), cls >= 0, key.includes('/')]).toEqual([['jpg'], true, true]);
-  }
-});
+test.each(LAYOUTS)(
+  '%s can be written from a selection, from other layouts, and from shards of other software',
+  async (format) => {
+    const of = newPlace();
+    const report = await convert(lmdb, of, { format, where: 'class == "cat"', workers: 1 });
+    expect(report).toMatchObject({ samples: 10, leftOut: 50 });
+    await using dataset = await openDataset(of);
+    expect([dataset.size, dataset.fields]).toEqual([10, ['jpg']]);
+    const tars = emptyFolder();
+    for (const file of readdirSync(photos))
+      if (file.endsWith('.tar')) cpSync(path.join(photos, file), path.join(tars, file));
+    const foreign = newPlace();
+    expect(await convert(tars, foreign, { format, workers: 1 })).toMatchObject({ samples: 60 });
+    await using opened = await openDataset(foreign);
+    for await (const { key, label: cls, fields } of opened.samples({ checksum: true })) {
+      expect([Object.keys(fields), cls >= 0, key.includes('/')]).toEqual([['jpg'], true, true]);
+    }
+  },
+);
 
-test.each(LAYOUTS)('%s is no dataset before it is whole, goes on, and replaces nothing of others', async (format) => {
-  const source = newPlace();
-  cpSync(messy, source, { recursive: true });
-  const last = path.join(source, '000002.tar');
-  const whole = readFileSync(last);
-  const { fields } = await readShardIndex(path.join(source, '000002.parquet'));
-  const damaged = Buffer.from(whole);
-  damaged[fields.get('jpg')!.offset.find((at) => at > 0)! + 30]! ^= 1;
-  const { atime, mtime } = statSync(last);
-  writeFileSync(last, damaged);
-  utimesSync(last, atime, mtime);
-  const output = newPlace();
-  await expect(convert(source, output, { format, workers: 1 })).rejects.toThrow('has changed since it was packed');
-  const { listFile, shardFolder } = entryOf(format);
-  // What their software finds the shards by.
-  for (const late of ['dataset.json', listFile, shardFolder])
-    if (late !== undefined) expect(existsSync(path.join(output, late))).toBe(false);
-  await expect(openDataset(output)).rejects.toThrow('did not finish');
-  writeFileSync(last, whole);
-  await expect(convert(source, output, { workers: 1, format })).rejects.toThrow('contains an unfinished pack');
-  utimesSync(last, atime, mtime);
-  expect(await convert(source, output, { format, workers: 1 })).toMatchObject({ samples: 20, wasCommitted: false });
-  expect(await convert(source, output, { workers: 1, format })).toMatchObject({ wasCommitted: true });
-  // By one worker and by two.
-  expect(datasetDigestsOf(output)).toEqual(datasetDigestsOf(await messyAs(format)));
-  // Killed just before the commit.
-  rmSync(path.join(output, 'dataset.json'));
-  await convert(source, output, { format, workers: 1 });
-  expect(datasetDigestsOf(output)).toEqual(datasetDigestsOf(await messyAs(format)));
-  await convert(lmdb, output, { format, overwrite: true, workers: 1 });
-  expect(readdirSync(output).filter((file) => file.startsWith('.'))).toEqual([]);
-  const taken = emptyFolder();
-  const file = listFile ?? 'notes.txt';
-  writeFileSync(path.join(taken, file), 'of somebody else');
-  await expect(convert(source, taken, { workers: 1, format })).rejects.toThrow(`holds ${file}`);
-  expect(readFileSync(path.join(taken, file), 'utf8')).toBe('of somebody else');
-});
+test.each(LAYOUTS)(
+  'an unfinished conversion to %s is not a dataset, resumes, and replaces no files of others',
+  async (format) => {
+    const source = newPlace();
+    cpSync(messy, source, { recursive: true });
+    const last = path.join(source, '000002.tar');
+    const whole = readFileSync(last);
+    const { fields } = await readShardIndex(path.join(source, '000002.parquet'));
+    const damaged = Buffer.from(whole);
+    damaged[fields.get('jpg')!.offset.find((at) => at > 0)! + 30]! ^= 1;
+    const { atime, mtime } = statSync(last);
+    writeFileSync(last, damaged);
+    utimesSync(last, atime, mtime);
+    const output = newPlace();
+    await expect(convert(source, output, { format, workers: 1 })).rejects.toThrow('has changed since it was packed');
+    const { listFile, shardFolder } = entryOf(format);
+    // What their software finds the shards by.
+    for (const late of ['dataset.json', listFile, shardFolder])
+      if (late !== undefined) expect(existsSync(path.join(output, late))).toBe(false);
+    await expect(openDataset(output)).rejects.toThrow('did not finish');
+    writeFileSync(last, whole);
+    await expect(convert(source, output, { workers: 1, format })).rejects.toThrow('contains an unfinished pack');
+    utimesSync(last, atime, mtime);
+    expect(await convert(source, output, { format, workers: 1 })).toMatchObject({ samples: 20, wasCommitted: false });
+    expect(await convert(source, output, { workers: 1, format })).toMatchObject({ wasCommitted: true });
+    // By one worker and by two.
+    expect(datasetDigestsOf(output)).toEqual(datasetDigestsOf(await messyAs(format)));
+    // Killed just before the commit.
+    rmSync(path.join(output, 'dataset.json'));
+    await convert(source, output, { format, workers: 1 });
+    expect(datasetDigestsOf(output)).toEqual(datasetDigestsOf(await messyAs(format)));
+    await convert(lmdb, output, { format, overwrite: true, workers: 1 });
+    expect(readdirSync(output).filter((file) => file.startsWith('.'))).toEqual([]);
+    const taken = emptyFolder();
+    const file = listFile ?? 'notes.txt';
+    writeFileSync(path.join(taken, file), 'of somebody else');
+    await expect(convert(source, taken, { workers: 1, format })).rejects.toThrow(`holds ${file}`);
+    expect(readFileSync(path.join(taken, file), 'utf8')).toBe('of somebody else');
+  },
+);
 
-test.each(LAYOUTS)('what else writes shards says that it does not write %s', async (format) => {
+test.each(LAYOUTS)('other commands that write shards report that they do not write %s', async (format) => {
   const place = await messyAs(format);
   await expect(pack('examples/photos', place, { workers: 1, append: true })).rejects.toThrow(
     'which only "convert" writes',
@@ -167,7 +173,7 @@ test.each(LAYOUTS)('what else writes shards says that it does not write %s', asy
   await expect(repair(place, { workers: 1 })).rejects.toThrow('which cannot be repaired');
 });
 
-test('the folder of Parquet shards holds nothing else, so that what reads a whole folder reads each sample once', async () => {
+test('the folder of Parquet shards contains no other files, so that software that reads a whole folder reads each sample once', async () => {
   const place = newPlace();
   await convert(messy, place, { format: 'parquet', index: ['crops'], workers: 1 });
   await inspect(place, { workers: 1 });
@@ -178,7 +184,7 @@ test('the folder of Parquet shards holds nothing else, so that what reads a whol
   expect(readdirSync(place).filter((name) => name.startsWith('pack'))).toEqual(['pack.json']);
 });
 
-test('on the command line it is called --format, and ls says what was made', async () => {
+test('the command line selects the layout with --format, and ls shows what was written', async () => {
   const place = newPlace();
   const { code, stdout } = await shardtool('convert', messy, place, '--format', 'parquet', '--name', 'validation');
   expect([code, stdout]).toEqual([0, expect.stringContaining('20 samples into 3 shards')]);
@@ -186,7 +192,7 @@ test('on the command line it is called --format, and ls says what was made', asy
   expect((await shardtool('ls', place)).stdout).toContain(', 2 classes, fields jpg, json, mask.png, png, txt');
 });
 
-test('an image of which a sample has two is one column, and the other another', async () => {
+test('of two images of a sample, one becomes the image column and the other a separate column', async () => {
   const [source, place] = [newPlace(), newPlace()];
   const pairs = new Writer(source);
   await pairs.add({ key: '0', jpg: JPEG, png: PNG });
@@ -201,7 +207,7 @@ test('an image of which a sample has two is one column, and the other another', 
   expect(found).toEqual([['jpg', 'png'], ['png']]);
 });
 
-test('a sample in Parquet whose class is none of those that the file names is a bad one, and verify says why', async () => {
+test('a sample in Parquet whose class is not among the names in the file is bad, and verify says why', async () => {
   const place = bareCopy(await messyAs('parquet'), 'parquet');
   const file = path.join(place, 'data/train-00000-of-00003.parquet');
   const bytes = readFileSync(file);
@@ -245,7 +251,7 @@ json.dump({
 `;
 
 test.skipIf(pythonWith('pyarrow') === null)(
-  'pyarrow, pandas and DuckDB count each sample of our Parquet once, and of a folder that has been indexed',
+  "pyarrow, pandas and DuckDB count each sample once in shardtool's Parquet, and in a folder that has been indexed",
   async () => {
     const rows = { pyarrow: 20, pandas: 20, duckdb: 20 };
     expect(runPython(ROWS, path.join(await messyAs('parquet'), 'data'))).toEqual(rows);
@@ -271,7 +277,7 @@ json.dump({"schema": [str(field.type) for field in table.schema], "features": fe
 `;
 
 test.skipIf(pythonWith('pyarrow') === null)(
-  'pyarrow reads our Parquet, with what datasets wants to know of it',
+  "pyarrow reads shardtool's Parquet, with the metadata that datasets uses",
   async () => {
     const file = path.join(await messyAs('parquet'), 'data/train-00000-of-00003.parquet');
     const { schema, features, rows } = runPython<{

@@ -48,7 +48,7 @@ function repairChecksum(block: Buffer): void {
   block.write(`${sum.toString(8).padStart(6, '0')}\0`, 148, 'latin1');
 }
 
-test('archives cut, flipped and shuffled at random end in samples or an error of ours: no crash, no hang', async () => {
+test('archives that are truncated, flipped and shuffled at random give samples or a ShardtoolError: no crash, no hang', async () => {
   const sound = new Map(archives.map((name) => [name, readFileSync(join(fixtures, name))]));
   const damages = fc.sample(damage, 1500);
   const paths = damages.map((one, i) => {

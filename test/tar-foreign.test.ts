@@ -40,20 +40,20 @@ const refused = archives.filter((name) => name.startsWith('refused-'));
 const linked = archives.filter((name) => name.startsWith('links-'));
 
 test.each(archives.filter((name) => !refused.includes(name) && !linked.includes(name)))(
-  '%s reads as webdataset reads it',
+  '%s is read as by webdataset',
   async (name) => {
     expect(await group(folder + name)).toEqual(expected[name]);
   },
 );
 
-test.each(refused)('%s is refused, with the kind of entry in words', async (name) => {
+test.each(refused)('%s is rejected, and the error names the kind of entry', async (name) => {
   const kind = name.replace('refused-', '').replace(/-(gnu|pax).*|\.tar$/g, '');
   const failure = await group(folder + name).catch((error: unknown) => error);
   expect(failure).toBeInstanceOf(UnsupportedEntryError);
   expect((failure as Error).message.toLowerCase()).toContain(kind.replaceAll('-', ' '));
 });
 
-test.each(linked)('of %s links are skipped, as webdataset skips them', async (name) => {
+test.each(linked)('links in %s are skipped, as by webdataset', async (name) => {
   const { samples, skipped } = await group(folder + name);
   expect([samples.map(({ key }) => key), skipped]).toEqual([
     ['a'],
@@ -61,7 +61,7 @@ test.each(linked)('of %s links are skipped, as webdataset skips them', async (na
   ]);
 });
 
-test.each(['gnu', 'posix'])('a file of 9 GiB, as GNU tar --format=%s announces it, is walked', async (format) => {
+test.each(['gnu', 'posix'])('a file of 9 GiB, as announced by GNU tar --format=%s, is scanned', async (format) => {
   const head = readFileSync(`${folder}nine-gib-${format}.header`);
   const bytes = 9 * 2 ** 30;
   const source: Source = {

@@ -57,11 +57,11 @@ function run(...args: string[]): string {
   return stdout;
 }
 
-test.runIf(gnuTar)('tar tf lists our shard without a warning', () => {
+test.runIf(gnuTar)('tar tf lists a packed shard without a warning', () => {
   expect(run('-tf', shard).trim().split('\n')).toEqual([...files.keys()]);
 });
 
-test.runIf(gnuTar)('tar xf gives the same bytes', () => {
+test.runIf(gnuTar)('tar xf extracts the same bytes', () => {
   run('-xf', shard, '-C', folder);
   for (const [name, payload] of files) expect(readFileSync(join(folder, name)).equals(payload), name).toBe(true);
 });

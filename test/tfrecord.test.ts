@@ -47,7 +47,7 @@ async function contents(dataset: Dataset): Promise<Expected[]> {
   return found;
 }
 
-test("TensorFlow's record files open as they are, with every feature that its writer was given", async () => {
+test("TensorFlow's record files open in place, with every feature that was written", async () => {
   await using dataset = await openDataset(photos);
   expect([dataset.format, dataset.size]).toEqual(['tfrecord', expected.length]);
   expect(dataset.fields).toEqual(['image_class_text.txt', 'image_filename.txt', 'jpg']);
@@ -59,7 +59,7 @@ test("TensorFlow's record files open as they are, with every feature that its wr
   expect(columns.get('empty')![0]).toBeNull();
 });
 
-test('the loader streams a file of them that stands alone', async () => {
+test('the loader streams a single record file', async () => {
   await using dataset = await openDataset(path.join(fixtures, 'short.tfrecord'));
   expect(dataset.fields).toEqual(['png']);
   const loader = dataset.loader({ batchSize: 2, transform: 'eval224', workers: 1 });
@@ -69,7 +69,7 @@ test('the loader streams a file of them that stands alone', async () => {
   expect(rows).toBe(2);
 });
 
-test('a record that has changed is found by its crc32c when payloads are read', async () => {
+test('a changed record is detected by its crc32c when payloads are read', async () => {
   const folder = path.join(emptyFolder(), 'photos');
   cpSync(photos, folder, { recursive: true });
   expect((await verify(folder, { workers: 1 })).faults).toBe(0);
@@ -84,7 +84,7 @@ test('a record that has changed is found by its crc32c when payloads are read', 
   );
 });
 
-test('verify goes on behind records that have changed, lists them all, and says where it cannot go on', async () => {
+test('verify continues after changed records, lists them all, and reports where it cannot continue', async () => {
   const file = path.join(emptyFolder(), 'photos.tfrecord');
   const bytes = readFileSync(path.join(photos, 'train-00000-of-00002'));
   const starts: number[] = [];
@@ -108,7 +108,7 @@ test('verify goes on behind records that have changed, lists them all, and says 
   );
 });
 
-test('convert takes over fields, classes and values', async () => {
+test('convert keeps fields, classes and values', async () => {
   const output = path.join(emptyFolder(), 'out');
   await convert(photos, output, { workers: 1, format: 'msgpack' });
   expect((await readManifest(output)).columns).toContainEqual({ name: 'score', type: 'double' });
@@ -116,7 +116,7 @@ test('convert takes over fields, classes and values', async () => {
   expect(await contents(dataset)).toEqual(expected);
 });
 
-test('what cannot be read is refused by a sentence', async () => {
+test('files that cannot be read are rejected with clear messages', async () => {
   await expect(openDataset(path.join(fixtures, 'other.tfrecord'))).rejects.toThrow(
     'is not a readable tf.train.Example',
   );
@@ -127,7 +127,7 @@ test('what cannot be read is refused by a sentence', async () => {
   expect(stdout).toContain('2 tfrecord shards, 10 samples');
 });
 
-test('convert reads records that are compressed with gzip, whatever their name says', async () => {
+test('convert reads records that are compressed with gzip, whatever their name is', async () => {
   const folder = emptyFolder();
   const plain = readFileSync(path.join(fixtures, 'short.tfrecord'));
   writeFileSync(path.join(folder, 'short-1.tfrecord.gz'), gzipSync(plain));
@@ -148,7 +148,7 @@ test('convert reads records that are compressed with gzip, whatever their name s
   );
 });
 
-test('features are chosen by name: image, class and key, by the loader and by convert', async () => {
+test('image, class and key can be chosen from the features, by the loader and by convert', async () => {
   const features = { image: 'image/encoded', label: 'image/height', key: 'image/filename' } as const;
   const flags = ['--image-feature', features.image, '--label-feature', features.label, '--key-feature', features.key];
   const output = path.join(emptyFolder(), 'tars');

@@ -19,7 +19,7 @@ async function looked<Seen>(location: string, options: LoaderOptions, look: (bat
 
 const masked = maskedTar(10);
 
-test('images and masks share crop, flips and rotation, and masks keep their values', async () => {
+test('images and masks have the same crop, flips and rotation, and masks keep their values', async () => {
   const transform = [
     { name: 'randomResizedCrop', size: 24, scale: [0.5, 1] },
     { name: 'randomHorizontalFlip' },
@@ -49,7 +49,7 @@ test('images and masks share crop, flips and rotation, and masks keep their valu
   }
 });
 
-test('an array of NumPy comes as an array', async () => {
+test('a NumPy array is delivered as an array', async () => {
   const [first] = await looked(masked, { shuffle: false, batchSize: 10 }, ({ fields, shape }) => ({
     boxes: fields['box.npy'],
     shape,
@@ -58,7 +58,7 @@ test('an array of NumPy comes as an array', async () => {
   expect(first!.boxes![3]).toEqual({ dtype: '<f4', shape: [2], fortranOrder: false, data: Float32Array.of(3, 0.5) });
 });
 
-test('a mask of another size, or none at all, is a bad sample that says so', async () => {
+test('a mask of another size, or an invalid one, is a bad sample with a clear reason', async () => {
   const file = path.join(emptyFolder(), 'bad.tar');
   const image = Buffer.from(encodeNpyImage(new Uint8Array(4 * 4 * 3), 4, 4));
   const parts = [entry({ name: 'a.npy' }, image), entry({ name: 'a.seg.png' }, palettePng(new Uint8Array(6), 3, 2))];
@@ -73,7 +73,7 @@ test('a mask of another size, or none at all, is a bad sample that says so', asy
   );
 });
 
-test('pack writes uncompressed images, which give the pixels of the same images as PNG', async () => {
+test('uncompressed images give the same pixels as PNGs of the same images', async () => {
   const npy = await packedSmall({ samples: 12 }, { imageFormat: 'npy', resize: 24 });
   const png = await packedSmall({ samples: 12 }, { imageFormat: 'png', resize: 24 });
   const options = { transform: 'train224', batchSize: 12 } as const;
@@ -123,7 +123,7 @@ export const notAFunction = 3;
 `);
 const plain = [{ name: 'resize', size: [8, 8] }] as const;
 
-test('own steps run on fields, pixels and batches; random numbers belong to the sample', async () => {
+test('custom steps run on fields, pixels and batches, with random numbers of the sample', async () => {
   const steps = {
     fields: { module: own, export: 'keep', options: { dropped: -1 } },
     pixels: { module: own, export: 'mark' },
@@ -146,7 +146,7 @@ test('own steps run on fields, pixels and batches; random numbers belong to the 
   expect(await looked(masked, { ...options, workers: 3 }, look)).toEqual(seen);
 });
 
-test('a sample that a step leaves out is replaced by the next of its block, and counted', async () => {
+test('a sample that a custom step drops is replaced with the next one of its block, and counted', async () => {
   const steps = { fields: { module: own, export: 'keep', options: { dropped: 2 } } };
   await using dataset = await openDataset(masked);
   await using loader = dataset.loader({
@@ -162,7 +162,7 @@ test('a sample that a step leaves out is replaced by the next of its block, and 
   expect(loader.report()).toMatchObject({ dropped: 2, bad: 0 });
 });
 
-test('what a step throws arrives with the key and the stack, whatever onBad says', async () => {
+test('an error of a custom step is thrown with the key and the stack, for any value of onBad', async () => {
   const steps = { pixels: { module: own, export: 'fail' } };
   const run = looked(masked, { transform: plain, customSteps: steps, onBad: 'skip' }, () => 0);
   await expect(run).rejects.toBeInstanceOf(CustomStepError);
@@ -171,7 +171,7 @@ test('what a step throws arrives with the key and the stack, whatever onBad says
   );
 });
 
-test('a step that is not there is an error that names the module and what it exports', async () => {
+test('the error for a missing custom step names the module and its exports', async () => {
   const missing = (step: object) =>
     looked(masked, { transform: plain, customSteps: { pixels: step as never } }, () => 0);
   await expect(missing({ module: own, export: 'notAFunction' })).rejects.toThrow(/"notAFunction".*exports.*keep/s);
@@ -180,7 +180,7 @@ test('a step that is not there is an error that names the module and what it exp
 });
 
 test.each(['uint8', 'float32'] as const)(
-  'mixup of %s is the weighted sum with the row before, labels too',
+  'mixup of %s is the weighted sum with the row before, including labels',
   async (dtype) => {
     const transform = [...plain, { name: 'toDtype', dtype }] as const;
     const options = { transform, seed: 5, batchSize: 5 };
@@ -204,7 +204,7 @@ test.each(['uint8', 'float32'] as const)(
   },
 );
 
-test('cutmix takes a rectangle of the row before, and its weight is what is left of the own one', async () => {
+test('cutmix copies a rectangle of the row before, and its weight is the remaining area', async () => {
   for (const layout of ['nhwc', 'nchw'] as const) {
     const transform = [
       { name: 'resize', size: [16, 16] },
@@ -229,7 +229,7 @@ test('cutmix takes a rectangle of the row before, and its weight is what is left
 });
 
 test.each(['batch', 'pair', 'elem'] as const)(
-  'timmMixup of each %s takes row n - 1 - i, and its soft labels say how much',
+  'timmMixup for each %s mixes with row n - 1 - i, and its soft labels have the same weights',
   async (mode) => {
     const options: LoaderOptions = {
       transform: [...plain, { name: 'toDtype', dtype: 'float32' }],
@@ -272,7 +272,7 @@ test.each(['batch', 'pair', 'elem'] as const)(
 );
 
 test.each(['mixup', 'cutmix', 'timmMixup'] as const)(
-  '%s leaves a row as it is if its other row is a bad sample that was skipped',
+  '%s leaves a row unchanged if its other row is a bad sample that was skipped',
   async (name) => {
     const options = { ...withBad.base, onBad: 'skip' as const };
     const plain = await loop(options, withBad.shards);
@@ -306,7 +306,7 @@ async function loop(options: LoaderOptions, location: string): Promise<Batch[]> 
   return batches;
 }
 
-test('mixing needs images alone, and says so', async () => {
+test('mixing rejects masks and an unknown mix with clear errors', async () => {
   const mix = { name: 'mixup' } as const;
   await expect(looked(masked, { transform: plain, mix, masks: ['seg.png'] }, () => 0)).rejects.toThrow(
     /cannot mix masks and further images: remove masks and extraImages/,

@@ -45,14 +45,14 @@ test('a list with every step gives the same pixels in each dtype and layout', as
   }
 });
 
-test('a sample comes out the same whichever samples its decoder had before', async () => {
+test('a sample has the same pixels whichever samples were decoded before', async () => {
   const [one, other] = [await GuardedDecoder.open(effects), await GuardedDecoder.open(effects)];
   for (let number = 0; number < 6; number++) await one.decode(photo, sample({ number }));
   const identity = sample({ epoch: 2, number: 41 });
   expect(Buffer.compare(await one.decode(photo, identity), await other.decode(photo, identity))).toBe(0);
 });
 
-test('what is erased behind normalize has its value as it is, and noise is normally distributed', async () => {
+test('erasing after normalize writes the given value, and noise is normally distributed', async () => {
   const crop: StepInput = { name: 'centerCrop', size: 160 };
   const erasing = (value: number | 'random'): StepInput => ({
     name: 'randomErasing',
@@ -76,7 +76,7 @@ test('what is erased behind normalize has its value as it is, and noise is norma
   expect(new Set(noise).size).toBeGreaterThan(noise.length * 0.99);
 });
 
-test('nothing beside a row or the scratch changes, whatever the size', async () => {
+test('no memory outside a row and the scratch changes, for any size', async () => {
   for (const size of [1, 2, 3, 5, 17, 33] as const) {
     const decoder = await GuardedDecoder.open([
       { name: 'resize', size: [size, size + 2] },
@@ -96,7 +96,7 @@ test('nothing beside a row or the scratch changes, whatever the size', async () 
   }
 });
 
-test('uncompressed images of one size after the other, and of another size, are each what they are', async () => {
+test('consecutive uncompressed images of equal and different sizes are decoded correctly', async () => {
   const decoder = await GuardedDecoder.open([{ name: 'centerCrop', size: 2 }]);
   const image = (width: number, height: number, value: number) =>
     encodeNpyImage(new Uint8Array(width * height * 3).fill(value), width, height);

@@ -18,7 +18,7 @@ test.each<[readonly StepInput[], { x: number; y: number }]>([
   [[{ name: 'pad', padding: [1, 2, 3, 4], fill: [7, 8, 9], maskFill: 250 }], { x: 1, y: 2 }],
   [[{ name: 'randomZoomOut', p: 1, sideRange: [2, 2], fill: [7, 8, 9], maskFill: 250 }], { x: 3, y: 2 }],
   [[{ name: 'letterbox', size: 9, scaleUp: false, fill: [7, 8, 9], maskFill: 250 }], { x: 1, y: 2 }],
-])('%j puts the image, and its mask, where they belong, and its own colours around them', (list, at) => {
+])('%j puts the image and its mask at the right position, and fills the border with the given values', (list, at) => {
   const result = bench.list(picture, list, random);
   const { width, height, passes } = planSample(compileTransform(list), 6, 4, random);
   const mask = { width: 6, height: 4, values: Uint8Array.from({ length: 24 }, (_, i) => i) };

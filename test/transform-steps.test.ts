@@ -49,7 +49,7 @@ const KINDS = FILES.flatMap(({ sources, bytesOf }) => {
   return [...kinds].map((kind) => ({ kind, sources, bytesOf }));
 });
 
-test.each(KINDS)('$kind give the pixels of Pillow, torchvision or timm', ({ kind, sources, bytesOf }) => {
+test.each(KINDS)('$kind give the same pixels as Pillow, torchvision or timm', ({ kind, sources, bytesOf }) => {
   for (const source of sources) {
     const picture: Picture = { ...source, pixels: bytesOf(source) };
     for (const one of source.cases.filter((other) => other.kind === kind)) {
@@ -66,7 +66,7 @@ test.each(KINDS)('$kind give the pixels of Pillow, torchvision or timm', ({ kind
   }
 });
 
-test('a policy solarizes from the level that its threshold has in float32, as torchvision does', () => {
+test('a policy solarizes from the float32 value of its threshold, as torchvision does', () => {
   const picture = { width: 2, height: 1, pixels: Uint8Array.of(169, 170, 171, 0, 255, 170) };
   // The second operation of this pair solarizes at bin 3 of 10: from two thirds of 255 on.
   const pair = 10.5 / 25;
@@ -75,7 +75,7 @@ test('a policy solarizes from the level that its threshold has in float32, as to
   expect([...bytes]).toEqual([169, 85, 84, 0, 0, 85]);
 });
 
-test('areas of one value keep it in a bicubic rotation, at any position between pixels', () => {
+test('areas of one value keep it in a bicubic rotation, at any subpixel position', () => {
   const size = { width: 40, height: 30 };
   const pixels = Uint8Array.from({ length: 3600 }, (_, i) => [255, 1, 128][i % 3]!);
   for (let i = 0; i < 40; i++) {
@@ -92,7 +92,7 @@ test('areas of one value keep it in a bicubic rotation, at any position between 
   }
 });
 
-test('any list of these steps runs on any size of image, and writes nothing outside its result', () => {
+test('any list of these steps works for any image size, and writes nothing outside its result', () => {
   const random = randomOf('lists of steps');
   const filters = ['nearest', 'nearest-exact', 'box', 'hamming', 'bicubic', 'lanczos'] as const;
   const steps: readonly StepInput[] = [

@@ -62,7 +62,7 @@ const TOLERANCES: Readonly<Record<string, { largest: number; mean: number }>> = 
 };
 
 for (const [kind, tolerance] of Object.entries(TOLERANCES)) {
-  test(`${kind} is within ${tolerance.largest} level of torchvision v2, and ${tolerance.mean} on average`, () => {
+  test(`${kind} differs from torchvision v2 by at most ${tolerance.largest} level, and by ${tolerance.mean} on average`, () => {
     for (const source of sources) {
       const picture = pictureOf(source);
       for (const one of source.cases.filter((other) => other.kind === kind)) {
@@ -107,7 +107,7 @@ const LISTS: Readonly<Record<string, readonly StepInput[]>> = {
   ],
 };
 
-test.each(Object.keys(LISTS))('the list "%s" gives what torchvision v2 gives, within 2 levels', (name) => {
+test.each(Object.keys(LISTS))('the list "%s" gives the same as torchvision v2, within 2 levels', (name) => {
   const random = { next: () => 0.25 };
   for (const source of sources) {
     const { bytes } = bench.list(pictureOf(source), LISTS[name]!, random);
@@ -120,7 +120,7 @@ test.each(Object.keys(LISTS))('the list "%s" gives what torchvision v2 gives, wi
   }
 });
 
-test.each(Object.keys(LISTS))('the list "%s" takes a mask where torchvision v2 takes it', (name) => {
+test.each(Object.keys(LISTS))('the list "%s" moves a mask as torchvision v2 does', (name) => {
   for (const source of sources) {
     const { width, height, pixels } = pictureOf(source);
     const mask = { width, height, values: Uint8Array.from({ length: width * height }, (_, i) => pixels[i * 3]! >> 5) };
@@ -132,7 +132,7 @@ test.each(Object.keys(LISTS))('the list "%s" takes a mask where torchvision v2 t
   }
 });
 
-test('a quarter turn that expands moves every pixel to its place, also if one side is odd', () => {
+test('a quarter turn with expand moves every pixel to its exact position, even if one side is odd', () => {
   const picture = { width: 5, height: 4, pixels: Uint8Array.from({ length: 60 }, (_, i) => i * 4) };
   const values = Uint8Array.from({ length: 20 }, (_, i) => i + 1);
   for (const [degrees, from] of [

@@ -54,14 +54,14 @@ async function everything() {
   return { format, found };
 }
 
-test('a layout of one folder and one line opens, expands its payloads and gives their classes', async () => {
+test('a layout of one folder and one line of code can be opened, decompressed and gives classes', async () => {
   const { format, found } = await everything();
   expect(format).toBe('trial');
   const half = photos.length >> 1;
   expect(found).toEqual(photos.map((photo, i) => [String(i), (i < half ? i : i - half) % 3, photo.toString('base64')]));
 });
 
-test('the loader decodes its images, and batches have its labels', async () => {
+test('the loader decodes the images of the layout, and batches have its labels', async () => {
   await using dataset = await openDataset(folder);
   const loader = dataset.loader({ batchSize: 4, transform: 'train224', checksum: 'always', workers: 1, seed: 1 });
   const keys: string[] = [];
@@ -70,7 +70,7 @@ test('the loader decodes its images, and batches have its labels', async () => {
   expect(keys.filter((key) => key !== '').sort()).toEqual(photos.map((_, i) => String(i)).sort());
 });
 
-test('its index is made, lies beside it, and has its labels as columns', async () => {
+test('index writes an index next to the shard, with its labels as columns', async () => {
   expect(await indexShards([folder])).toMatchObject({ shards: 2, samples: photos.length });
   expect(readdirSync(folder).sort()).toEqual(['0.parquet', '0.trial', '1.parquet', '1.trial']);
   await using dataset = await openDataset(folder);

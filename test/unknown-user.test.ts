@@ -86,7 +86,7 @@ test('the main commands work for a user without a name, a home and a temporary f
   expect(await shardtool('bench', 'shards', '--transform', 'raw', '--json')).toContain('"images":60');
 });
 
-test('shards of other software are read by that user, on disk and in a bucket', async (context) => {
+test('that user can read shards of other software, on disk and in a bucket', async (context) => {
   skipWithout(context);
   const files = fs.readdirSync(path.join(folder, 'shards')).filter((name) => name.endsWith('.tar'));
   const foreign = path.join(folder, 'foreign');
@@ -104,7 +104,7 @@ test('shards of other software are read by that user, on disk and in a bucket', 
   expect(stderr).toMatch(/cannot be written.*Set SHARDTOOL_SIDECARS to a writable folder/);
 });
 
-test('that user packs to a bucket and out of it, if one folder for shards on their way is named', async (context) => {
+test('that user can pack to and from a bucket, if a folder for temporary shards is given', async (context) => {
   skipWithout(context);
   const pack = ['pack', PHOTOS, 's3://b/packed', '--max-shard-samples', '20', '--resize', '64'];
   const { code, stderr } = await asUnknownUser(process.execPath, [bin, ...pack], { TMPDIR: '/nowhere' });
@@ -118,7 +118,7 @@ test('that user packs to a bucket and out of it, if one folder for shards on the
   expect(await shardtool('verify', 's3://b/packed')).toContain('OK, all checksums match');
 });
 
-test('credentials come from the endpoint of the container for that user', async (context) => {
+test('that user gets credentials from the endpoint of the container', async (context) => {
   skipWithout(context);
   const Expiration = new Date(Date.now() + 3_600_000).toISOString();
   const credentials = { AccessKeyId: 'OFTHECONTAINER', SecretAccessKey: 'very-secret', Token: 'token', Expiration };
@@ -135,7 +135,7 @@ test('credentials come from the endpoint of the container for that user', async 
   expect(server.asked[0]!.headers.authorization).toContain('Credential=OFTHECONTAINER/');
 });
 
-test('Python trains and writes for that user', async (context) => {
+test('that user can train and write with Python', async (context) => {
   skipWithout(context);
   const python = pythonWith('numpy', 'PIL');
   if (python === null) return context.skip('no Python');

@@ -56,7 +56,7 @@ async function faultsOf(dataset: string, options: VerifyOptions = {}): Promise<F
 
 const keyed = (faults: readonly Fault[]) => faults.map(({ shard, key }) => `${shard} ${key ?? '-'}`);
 
-test.each(formats)('a sound %s dataset has no fault, decoded or not', async (format) => {
+test.each(formats)('a sound %s dataset has no faults, decoded or not', async (format) => {
   expect(await faultsOf(sound[format])).toEqual([]);
   const progress: number[] = [];
   const report = await verify(sound[format], {
@@ -69,7 +69,7 @@ test.each(formats)('a sound %s dataset has no fault, decoded or not', async (for
 });
 
 test.each(formats)(
-  'a changed byte in each of two fields of a sample of a %s shard is one fault that names both',
+  'changed bytes in two fields of a sample of a %s shard are one fault that names both',
   async (format) => {
     const dataset = copyOf(format);
     const file = shardFile(dataset, format, 1);
@@ -87,7 +87,7 @@ test.each(formats)(
   },
 );
 
-test('a number that a msgpack shard stores as a value is compared as what was packed', async () => {
+test('a number that a msgpack shard stores as a value is compared with the packed text', async () => {
   const dataset = copyOf('msgpack');
   const { key, fields } = await readShardIndex(path.join(dataset, '000000.parquet'));
   const cls = fields.get('cls')!;
@@ -100,7 +100,7 @@ test('a number that a msgpack shard stores as a value is compared as what was pa
   expect(fault!.reason).toContain('field "cls" has changed');
 });
 
-test('a changed header of a tar is put down to its sample, and the samples behind it are still checked', async () => {
+test('a changed tar header is assigned to its sample, and the samples after it are still checked', async () => {
   const dataset = copyOf('tar');
   const { key, offset, fields } = await readShardIndex(path.join(dataset, '000000.parquet'));
   change(shardFile(dataset, 'tar'), (bytes) => {
@@ -112,7 +112,7 @@ test('a changed header of a tar is put down to its sample, and the samples behin
   expect(faults[0]!.reason).toMatch(new RegExp(`^the header at byte ${offset[2]} `));
 });
 
-test('changed padding shows in the checksum of the file alone', async () => {
+test('changed padding is detected only by the checksum of the file', async () => {
   const dataset = copyOf('tar');
   const { fields } = await readShardIndex(path.join(dataset, '000000.parquet'));
   const { offset, bytes } = fields.get('txt')!;
@@ -123,7 +123,7 @@ test('changed padding shows in the checksum of the file alone', async () => {
   expect(await faultsOf(dataset)).toEqual([{ shard: '000000.tar', reason }]);
 });
 
-test('padding that has changed is found also where an image cannot be decoded', async () => {
+test('changed padding is detected even if an image cannot be decoded', async () => {
   const dataset = newFolder();
   await pack('test/fixtures/odd-images', dataset, { workers: 1, include: ['truncated.png', 'gray.jpg'] });
   const { fields } = await readShardIndex(path.join(dataset, '000000.parquet'));
@@ -135,7 +135,7 @@ test('padding that has changed is found also where an image cannot be decoded', 
   expect(keyed(await faultsOf(dataset, { check: 'decode' }))).toEqual(['000000.tar -', '000000.tar truncated']);
 });
 
-test.each(formats)('a cut %s shard: what is lost is listed, what is left is checked', async (format) => {
+test.each(formats)('in a truncated %s shard, lost samples are listed, and the others are checked', async (format) => {
   const dataset = copyOf(format);
   const file = shardFile(dataset, format);
   const { key, fields } = await readShardIndex(path.join(dataset, '000000.parquet'));
@@ -152,7 +152,7 @@ test.each(formats)('a cut %s shard: what is lost is listed, what is left is chec
   expect(faults.flatMap((fault) => fault.key ?? []).sort()).toEqual(key.filter((_, row) => isLost(row)).sort());
 });
 
-test.each(formats)('two %s shards that were exchanged are found out, sample by sample', async (format) => {
+test.each(formats)('two swapped %s shards are detected, sample by sample', async (format) => {
   const dataset = copyOf(format);
   const [a, b] = [shardFile(dataset, format, 0), shardFile(dataset, format, 1)];
   renameSync(a, `${a}.aside`);
@@ -168,7 +168,7 @@ test.each(formats)('two %s shards that were exchanged are found out, sample by s
   }
 });
 
-test('a missing shard, a missing index and a damaged index are a line each, with the word on what is still good', async () => {
+test('a missing shard, a missing index and a damaged index are one line each, which says what is still intact', async () => {
   const dataset = copyOf('tar');
   rmSync(shardFile(dataset, 'tar', 0));
   rmSync(path.join(dataset, '000001.parquet'));
@@ -195,7 +195,7 @@ test('a missing shard, a missing index and a damaged index are a line each, with
   expect((await faultsOf(other))[0]!.reason).not.toContain('as it was packed');
 });
 
-test('the index of another shard, or of another pack, does not pass', async () => {
+test('the index of another shard, or of another pack, is detected', async () => {
   const dataset = copyOf('tar');
   copyFileSync(path.join(dataset, '000000.parquet'), path.join(dataset, '000001.parquet'));
   expect((await faultsOf(dataset)).every(({ shard }) => shard === '000001.tar')).toBe(true);
@@ -210,7 +210,7 @@ test('the index of another shard, or of another pack, does not pass', async () =
   ]);
 });
 
-test('a sample that was changed together with its size moves what stands behind it, and all of that is listed', async () => {
+test('a sample that was replaced with one of another size is listed, with all samples after it', async () => {
   const longer = tree({ 'even/2.jpg': Buffer.concat([jpeg('number 2'), Buffer.alloc(1000)]) });
   cpSync(source, longer, { recursive: true, force: false });
   const other = newFolder();
@@ -232,7 +232,7 @@ test('a sample that was changed together with its size moves what stands behind 
   ]);
 });
 
-test('a manifest that was changed is an error that says so', async () => {
+test('a changed manifest is an error that says so', async () => {
   for (const [from, to] of [
     ['"samples": 12', '"samples": 13'],
     ['"000001.tar"', '"000002.tar"'],
@@ -255,7 +255,7 @@ test('a manifest that was changed is an error that says so', async () => {
 });
 
 test.each(formats)(
-  'any bit that flips and any cut of a %s shard or its index is found, and nothing else goes wrong',
+  'any flipped bit and any truncation of a %s shard or its index is detected, without other errors',
   async (format) => {
     const dataset = copyOf(format);
     const { shards } = await readManifest(dataset);
@@ -291,7 +291,7 @@ test.each(formats)(
   },
 );
 
-test('verify holds its workers to what they may be', async () => {
+test('verify rejects an invalid number of workers', async () => {
   for (const workers of [0, -1, 1.5, Number.NaN, 1e6]) {
     await expect(verify(sound.tar, { workers })).rejects.toThrow(
       /The option workers of verify is invalid: .* from 1 to 1,024/,
@@ -299,7 +299,7 @@ test('verify holds its workers to what they may be', async () => {
   }
 });
 
-test('in LMDB shards of images alone an image keeps the name of its field, which stands in the index only', async () => {
+test('in LMDB shards of images only, an image keeps the name of its field, which only the index has', async () => {
   const image = readFileSync('test/fixtures/odd-images/gray.jpg');
   const folder = newFolder();
   await pack(tree({ 'a.jpeg': image, 'b.jpg': image }), folder, { workers: 1, format: 'lmdb', lmdbValues: 'image' });

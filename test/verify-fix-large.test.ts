@@ -32,7 +32,7 @@ async function damage(shard: string, key: string, field: string): Promise<void> 
   writeFileSync(shard, content);
 }
 
-test('a shard is repaired in less memory than one of its fields takes', async () => {
+test('a shard is repaired with less memory than one of its fields needs', async () => {
   const bytes = 300 << 20;
   const { folder, shard } = await packed(bytes);
   await damage(shard, 'b', 'jpg');
@@ -45,7 +45,7 @@ test('a shard is repaired in less memory than one of its fields takes', async ()
   expect(await verify(folder, { workers: 1 })).toMatchObject({ samples: 1, faults: 0 });
 });
 
-test('a large field that is damaged comes back from the packed folder, and its sample goes without one', async () => {
+test('a large damaged field is restored from the packed folder, and its sample is removed without the folder', async () => {
   const { source, folder, shard } = await packed(LARGE_BYTES);
   const before = digestsOf(folder);
   await damage(shard, 'a', 'bin');
@@ -60,7 +60,7 @@ test('a large field that is damaged comes back from the packed folder, and its s
 });
 
 test.each(['msgpack', 'lmdb'] as const)(
-  'a sample that %s cannot take in pieces is refused above the limit, and nothing is lost',
+  'a sample that %s cannot write in pieces is rejected above the limit, and nothing is lost',
   async (format) => {
     const { folder, shard } = await packed(100_000, format);
     await damage(shard, 'b', 'jpg');
@@ -76,7 +76,7 @@ test.each(['msgpack', 'lmdb'] as const)(
   },
 );
 
-test('an image that has to be decoded is refused above the limit, and nothing is lost', async () => {
+test('an image that must be decoded is rejected above the limit, and nothing is lost', async () => {
   const { folder, shard } = await packed(10);
   await damage(shard, 'b', 'jpg');
   const before = digestsOf(folder);

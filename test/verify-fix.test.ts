@@ -128,7 +128,7 @@ describe.each(formats)('%s', (format) => {
     expect(readdirSync(folder)).toEqual(before);
   });
 
-  test('a sound dataset stays as it is, byte for byte', async () => {
+  test('a sound dataset is unchanged, byte for byte', async () => {
     const folder = copyOf(format);
     expect(await repair(folder, { workers: 1 })).toMatchObject({
       shards: 3,
@@ -139,7 +139,7 @@ describe.each(formats)('%s', (format) => {
     expect(digestsOf(folder)).toEqual(digests);
   });
 
-  test('threads find and repair what the thread does that asks', async () => {
+  test('threads find and repair the same as a repair without threads', async () => {
     const [here, apart] = [copyOf(format), copyOf(format)];
     for (const folder of [here, apart]) for (const shard of [0, 2]) await damage(shardFile(folder, format, shard), 3);
     let threads = 0;
@@ -158,7 +158,7 @@ describe.each(formats)('%s', (format) => {
     process.off('worker', count);
   });
 
-  test('a damaged sample is taken out, its shard is written anew, and the others stay untouched', async () => {
+  test('a damaged sample is removed, its shard is written again, and other shards are unchanged', async () => {
     const folder = copyOf(format);
     const key = await damage(shardFile(folder, format, 1), 3);
     const told: string[] = [];
@@ -188,7 +188,7 @@ describe.each(formats)('%s', (format) => {
     expect(classes.reduce((sum, cls) => sum + cls.samples, 0)).toBe(23);
   });
 
-  test('with the packed folder everything comes back, byte for byte, and so does the identity', async () => {
+  test('with the packed folder everything is restored, byte for byte, including the identity', async () => {
     const folder = copyOf(format);
     await damage(shardFile(folder, format, 0), 0);
     await damage(shardFile(folder, format, 0), 5);
@@ -199,7 +199,7 @@ describe.each(formats)('%s', (format) => {
     expect(quarantined(folder)).toEqual([]);
   });
 
-  test('a shard that is missing is made anew from the packed folder, or goes with all of its samples', async () => {
+  test('a missing shard is restored from the packed folder, or removed with all of its samples', async () => {
     const folder = copyOf(format);
     rmSync(shardFile(folder, format, 1));
     const without = path.join(emptyFolder(), 'without');
@@ -218,7 +218,7 @@ describe.each(formats)('%s', (format) => {
     expect(existsSync(path.join(without, 'quarantine', '000001.parquet'))).toBe(true);
   });
 
-  test('a cut shard keeps what stands before the cut', async () => {
+  test('a truncated shard keeps the samples before the truncation', async () => {
     const folder = copyOf(format);
     change(shardFile(folder, format, 2), (bytes) => bytes.subarray(0, Math.floor(bytes.length * 0.6)));
     const { samples: left, takenOut } = await repair(folder, { workers: 1 });
@@ -228,7 +228,7 @@ describe.each(formats)('%s', (format) => {
     expect(await verdictOn(folder)).toMatchObject({ faults: [], samples: left });
   });
 
-  test('damage between the samples changes no sample, and the shard gets its bytes back', async () => {
+  test('damage between the samples changes no sample, and the shard is restored', async () => {
     const folder = copyOf(format);
     const file = shardFile(folder, format, 0);
     const { offset } = await readShardIndex(path.join(folder, '000000.parquet'));
@@ -243,7 +243,7 @@ describe.each(formats)('%s', (format) => {
     expect(datasetDigests(folder)).toEqual(digests);
   });
 
-  test('an index that was lost is made anew from a shard that is whole', async () => {
+  test('a lost index is rebuilt from an intact shard', async () => {
     const folder = copyOf(format);
     rmSync(path.join(folder, '000001.parquet'));
     const report = await repair(folder, { workers: 1 });
@@ -256,7 +256,7 @@ describe.each(formats)('%s', (format) => {
     }
   });
 
-  test('an index with a damaged column loses that column and no other', async () => {
+  test('an index with a damaged column loses only that column', async () => {
     const folder = copyOf(format);
     const index = path.join(folder, '000002.parquet');
     const before = await readShardIndex(index);
@@ -273,7 +273,7 @@ describe.each(formats)('%s', (format) => {
     expect(await verdictOn(folder)).toMatchObject({ faults: [] });
   });
 
-  test('a damaged manifest is put together again', async () => {
+  test('a damaged manifest is rebuilt', async () => {
     const text = readFileSync(path.join(sound.get(format)!.folder, 'dataset.json'), 'utf8');
     const damages: ((text: string) => string)[] = [
       (whole) => whole.replace('"even"', '"evem"'),
@@ -348,7 +348,7 @@ const ROUNDS = 3 * TIMES;
 const RUN = { numRuns: ROUNDS, endOnFailure: true };
 const LIMIT = { timeout: 60_000 + ROUNDS * 10_000 };
 
-describe.each(formats)('whatever bytes are damaged in a dataset of %s', (format) => {
+describe.each(formats)('in a dataset of %s with random damage', (format) => {
   const { folder: original, digests, samples } = sound.get(format)!;
   const files = Object.keys(digests).filter((file) => file !== 'pack.json');
 
@@ -367,7 +367,7 @@ describe.each(formats)('whatever bytes are damaged in a dataset of %s', (format)
     return keys;
   }
 
-  test('a repair leaves a sound dataset with every sample that was not hit', LIMIT, async () => {
+  test('a repair gives a sound dataset with every undamaged sample', LIMIT, async () => {
     await fc.assert(
       fc.asyncProperty(damages, async (list) => {
         const folder = copyOf(format);
@@ -395,7 +395,7 @@ describe.each(formats)('whatever bytes are damaged in a dataset of %s', (format)
     );
   });
 
-  test('with the packed folder nothing is lost as long as the indexes are whole', LIMIT, async () => {
+  test('with the packed folder nothing is lost as long as the indexes are intact', LIMIT, async () => {
     const hit = files.filter((file) => !file.endsWith('.parquet'));
     await fc.assert(
       fc.asyncProperty(damages, async (list) => {
@@ -410,7 +410,7 @@ describe.each(formats)('whatever bytes are damaged in a dataset of %s', (format)
   });
 });
 
-test('names of classes that a damaged manifest alone has are named, unless nothing else of it is damaged', async () => {
+test('class names that only a damaged manifest contains are reported, unless nothing else in it is damaged', async () => {
   const classes = tree({
     'labels.csv': 'path,class\na.jpg,cherry\nb.jpg,plum\n',
     'a.jpg': jpeg('a'),
@@ -440,7 +440,7 @@ test('names of classes that a damaged manifest alone has are named, unless nothi
   }
 });
 
-test('what a repair replaces stays in quarantine: an index, and a whole shard of which images are taken out', async () => {
+test('files that a repair replaces are quarantined: an index, and a whole shard from which images are removed', async () => {
   const folder = newFolder();
   const include = ['truncated-half.jpg', 'gray.jpg'];
   await pack('test/fixtures/odd-images', folder, { workers: 1, include });
@@ -457,14 +457,14 @@ test('what a repair replaces stays in quarantine: an index, and a whole shard of
   expect(readFileSync(path.join(folder, 'quarantine', '1', '000000.parquet')).equals(damaged)).toBe(true);
 });
 
-test('an index that nobody may read is no lost one', async () => {
+test('an unreadable index does not count as lost', async () => {
   const folder = copyOf('tar');
   rmSync(path.join(folder, '000001.parquet'));
   mkdirSync(path.join(folder, '000001.parquet'));
   await expect(repair(folder, { workers: 1 })).rejects.toMatchObject({ name: 'FileError' });
 });
 
-test('a repair that ends between a shard and its index, or before the manifest, can be done again', async () => {
+test('a repair that was interrupted between a shard and its index, or before the manifest, can be repeated', async () => {
   const whole = copyOf('tar');
   await damage(shardFile(whole, 'tar', 1), 2);
   const repaired = path.join(emptyFolder(), 'repaired');
@@ -479,7 +479,7 @@ test('a repair that ends between a shard and its index, or before the manifest, 
   }
 });
 
-test('images that were packed damaged are taken out only where decode asks for it', async () => {
+test('images that were already damaged when they were packed are removed only with check decode', async () => {
   const folder = newFolder();
   const include = ['truncated-half.jpg', 'gray.jpg', 'progressive.jpg'];
   await pack('test/fixtures/odd-images', folder, { workers: 1, include });
@@ -491,7 +491,7 @@ test('images that were packed damaged are taken out only where decode asks for i
   expect(quarantined(folder)[0]!.reason).toMatch(/^field "jpg" cannot be fully decoded: /);
 });
 
-test('indexes for other loaders are those of the new shards', async () => {
+test('indexes for other loaders are updated for the new shards', async () => {
   const folder = newFolder();
   await pack(source, folder, { workers: 1, ...options, index: ['wids', 'dali'] });
   const before = digestsOf(folder);
@@ -512,7 +512,7 @@ test('indexes for other loaders are those of the new shards', async () => {
   expect(readFileSync(path.join(folder, '000000.idx'), 'utf8')).toMatch(/^v1\.2 7\n/);
 });
 
-test('what has the name of an index of tars beside other shards is not ours, and stays', async () => {
+test('files named like indexes of tars next to other shards are kept', async () => {
   const folder = copyOf('lmdb');
   for (const file of ['shardindex.json', '000000.idx']) writeFileSync(path.join(folder, file), 'theirs');
   rmSync(path.join(folder, '000000.parquet'));
@@ -521,7 +521,7 @@ test('what has the name of an index of tars beside other shards is not ours, and
   expect(readFileSync(path.join(folder, '000000.idx'), 'utf8')).toBe('theirs');
 });
 
-test('LMDB shards whose values are images stay such', async () => {
+test('LMDB shards whose values are images keep that form', async () => {
   const folder = newFolder();
   await pack(source, folder, {
     workers: 1,
@@ -536,7 +536,7 @@ test('LMDB shards whose values are images stay such', async () => {
   expect(datasetDigests(folder)).toEqual(digests);
 });
 
-test('what cannot be repaired says so', async () => {
+test('the error for a dataset that cannot be repaired says so', async () => {
   await expect(repair('test/fixtures/tar', { workers: 1 })).rejects.toThrow(/shards of other software/);
   const unfinished = copyOf('tar');
   rmSync(path.join(unfinished, 'dataset.json'));
@@ -549,7 +549,7 @@ test('what cannot be repaired says so', async () => {
   await expect(repair(empty, { workers: 1 })).rejects.toThrow(/Nothing in .* can be repaired.*"source"/);
 });
 
-test('verify --fix prints what it did, and ends with 1 only where something is lost', async () => {
+test('verify --fix prints what it did, and exits with 1 only if something is lost', async () => {
   const folder = copyOf('tar');
   const key = await damage(shardFile(folder, 'tar', 1), 3);
   const restored = await shardtool('verify', folder, '--fix', '--source', source);

@@ -26,7 +26,7 @@ function age(shards: string, ms: number): void {
   writeFileSync(path.join(shards, 'verified.jsonl'), lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
 }
 
-test('verify --since skips shards that were found whole since then, and writes nothing but its record', async () => {
+test('verify --since skips shards that were found intact since then, and writes only its record', async () => {
   const shards = await packedPhotos();
   const before = digestsOf(shards);
   const first = await verify(shards, { since: 30 * DAY_MS });
@@ -44,7 +44,7 @@ test('verify --since skips shards that were found whole since then, and writes n
   expect(digestsOf(shards)).toEqual(before);
 });
 
-test('a check by decoding counts as a check of checksums, and not the other way round', async () => {
+test('a check by decoding counts as a check of checksums, but not the other way round', async () => {
   const shards = await packedPhotos();
   await verify(shards, { since: DAY_MS });
   expect(await verify(shards, { since: DAY_MS, check: 'decode' })).toMatchObject({ shards: 6 });
@@ -53,7 +53,7 @@ test('a check by decoding counts as a check of checksums, and not the other way 
   expect(await verify(shards, { since: DAY_MS })).toMatchObject({ shards: 0 });
 });
 
-test('samples of a dataset cover all shards, those that were never verified first', async () => {
+test('sampling a dataset eventually covers all shards, never verified ones first', async () => {
   const shards = await packedPhotos();
   const seen: string[] = [];
   for (let day = 0; day < 6; day++) {
@@ -69,7 +69,7 @@ test('samples of a dataset cover all shards, those that were never verified firs
   expect(last.file).toBe(seen[0]);
 });
 
-test('a shard with a fault stays due until it is whole, also after a check that found it whole', async () => {
+test('a shard with a fault stays due until it is intact, also after a check that found it intact', async () => {
   const shards = await packedPhotos();
   await verify(shards, { since: 30 * DAY_MS });
   age(shards, 31 * DAY_MS);
@@ -120,7 +120,7 @@ test('shards that are new since the last check are due, and damaged lines of the
   expect(recordOf(shards).map(({ file }) => file)).toEqual(known.map(({ file }) => file));
 });
 
-test('a fault that a machine with a fast clock found counts, and a result after it is newer whatever the clock', async () => {
+test('a fault that a machine with a fast clock found counts, and a later result replaces it whatever the clock', async () => {
   const shards = await packedPhotos();
   await verify(shards, { since: DAY_MS, check: 'decode' });
   const text = readFileSync(path.join(shards, 'verified.jsonl'), 'utf8');
@@ -158,7 +158,7 @@ test('the results of two processes that save at the same time are both in the re
   expect(lines[2]).toEqual(other);
 });
 
-test('verify of a folder that cannot be written keeps its record elsewhere, and says so', async () => {
+test('verify of a read-only folder keeps its record elsewhere, and says so', async () => {
   const shards = await packedPhotos();
   const side = emptyFolder();
   const before = process.env.SHARDTOOL_SIDECARS;
@@ -176,7 +176,7 @@ test('verify of a folder that cannot be written keeps its record elsewhere, and 
   }
 });
 
-test('verify of shards without dataset.json, and with --fix, refuses --since and --sample', async () => {
+test('verify of shards without dataset.json, and with --fix, rejects --since and --sample', async () => {
   const shards = await packedPhotos();
   const fix = await shardtool('verify', shards, '--fix', '--since', '1d');
   expect([fix.code, fix.stderr]).toEqual([2, expect.stringContaining('remove --since and --sample')]);

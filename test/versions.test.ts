@@ -67,7 +67,7 @@ describe.each(['a folder', 'a bucket'])('%s', (kind) => {
     return { output, images, versions };
   };
 
-  test('each append keeps the version before, which opens as it was', async () => {
+  test('each append keeps the previous version, which still opens', async () => {
     const { output, versions } = await start();
     const listed = await listVersions(output);
     expect(
@@ -92,7 +92,7 @@ describe.each(['a folder', 'a bucket'])('%s', (kind) => {
     await expect(contents(output, 'abc')).rejects.toThrow('at least the first 6');
   });
 
-  test('a restored version is the current one, can be undone, and new shards take new names', async () => {
+  test('a restored version becomes the current one, can be undone, and new shards get new names', async () => {
     const { output, images, versions } = await start();
     const before = await contents(output);
     const report = await restoreVersion(output, versions[0]!);
@@ -129,7 +129,7 @@ describe.each(['a folder', 'a bucket'])('%s', (kind) => {
     expect(Object.keys(await contents(output, versions[1]))).toHaveLength(4);
   });
 
-  test('gc removes what no kept version names', async () => {
+  test('gc removes files that no kept version contains', async () => {
     const { output, versions } = await start();
     await restoreVersion(output, versions[0]!);
     const all = names(output);
@@ -150,7 +150,7 @@ describe.each(['a folder', 'a bucket'])('%s', (kind) => {
     expect(Object.keys(await contents(output))).toHaveLength(3);
   });
 
-  test('overlays follow a restored version: entries of samples that are gone are dropped', async () => {
+  test('overlays follow a restored version: entries of missing samples are dropped', async () => {
     const { output, versions } = await start();
     const keys = path.join(emptyFolder(), 'keys.txt');
     writeFileSync(keys, 'cat/2\ncat/4\n');
@@ -171,7 +171,7 @@ describe.each(['a folder', 'a bucket'])('%s', (kind) => {
   });
 });
 
-test('an append to a bucket has the bytes of an append to a folder', async () => {
+test('an append to a bucket writes the same bytes as an append to a folder', async () => {
   const images = tree({ 'cat/1.jpg': jpeg(1), 'cat/2.jpg': jpeg(2), 'fox/3.jpg': jpeg(3) });
   const folder = newFolder();
   const options = { ...OPTIONS, index: ['wids', 'dali'] as const };
@@ -187,7 +187,7 @@ test('an append to a bucket has the bytes of an append to a folder', async () =>
   expect(await listVersions('s3://versions/shards')).toHaveLength(2);
 });
 
-test('an append whose bucket is changed just before its commit changes nothing, and can be repeated', async () => {
+test('an append to a bucket that is changed just before the commit changes nothing, and can be repeated', async () => {
   const output = 's3://versions/shards';
   const images = tree({ 'cat/1.jpg': jpeg(1) });
   await pack(images, output, OPTIONS);
@@ -214,7 +214,7 @@ test('an append whose bucket is changed just before its commit changes nothing, 
   expect(new Uint8Array((await open.get('cat/1')).fields.jpg!)).toEqual(new Uint8Array(jpeg(1)));
 });
 
-test('of two appends to a bucket at once at least one wins; the other says so, and can be repeated', async () => {
+test('of two concurrent appends to a bucket at least one succeeds; the other reports that, and can be repeated', async () => {
   const output = 's3://versions/shards';
   await pack(tree({ 'cat/1.jpg': jpeg(1) }), output, OPTIONS);
   const sources = [tree({ 'a/1.jpg': jpeg(11) }), tree({ 'b/2.jpg': jpeg(12) })];
@@ -230,7 +230,7 @@ test('of two appends to a bucket at once at least one wins; the other says so, a
   expect((await verify(output)).faults).toBe(0);
 });
 
-test('an append to a bucket that ends at any request is repeated with the same result', async () => {
+test('an append to a bucket that is interrupted at any request can be repeated with the same result', async () => {
   const output = 's3://versions/shards';
   const images = tree({ 'cat/1.jpg': jpeg(1), 'cat/2.jpg': jpeg(2) });
   await pack(images, output, { ...OPTIONS, maxShardSamples: 1 });
@@ -256,7 +256,7 @@ test('an append to a bucket that ends at any request is repeated with the same r
   }
 });
 
-test('an append to a bucket starts again with restart if only the index of a shard was sent', async () => {
+test('an append to a bucket starts again with restart if only the index of a shard was uploaded', async () => {
   const output = 's3://versions/shards';
   const images = tree({ 'cat/1.jpg': jpeg(1) });
   await pack(images, output, OPTIONS);
@@ -272,7 +272,7 @@ test('an append to a bucket starts again with restart if only the index of a sha
   expect(Object.keys(await contents(output)).sort()).toEqual(['cat/1', 'cat/2']);
 });
 
-test('gc --dry-run writes nothing, so it also looks at a dataset that another process is changing', async () => {
+test('gc --dry-run writes nothing, so it also works on a dataset that another process is changing', async () => {
   const output = await packedPhotos();
   const lock = tryLock(path.join(output, 'pack.lock')) as Lock;
   const before = names(output);
@@ -332,7 +332,7 @@ test('an erasure works after a gc that was killed between the files of a shard',
   expect(await eraseSamples(output, { keys: ['cat/1'], verify: true })).toMatchObject({ heldBy: [] });
 });
 
-test('the commands log, restore and gc say what they do, also as JSON', async () => {
+test('the commands log, restore and gc print what they do, also as JSON', async () => {
   const images = tree({ 'cat/1.jpg': jpeg(1) });
   const output = newFolder();
   await pack(images, output, OPTIONS);

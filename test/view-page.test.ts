@@ -66,7 +66,7 @@ describe.skipIf(!hasChromium)('in chromium', () => {
     return list.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`));
   }
 
-  test('samples show, an expression chooses among them, and what is wrong with one stands beside it', async () => {
+  test('samples are shown, an expression filters them, and an error in it is shown next to it', async () => {
     const it = await opened();
     const { page } = it;
     expect(await page.locator('header p').textContent()).toMatch(/^60 samples · 6 tar shards/);
@@ -85,7 +85,7 @@ describe.skipIf(!hasChromium)('in chromium', () => {
     await done(it);
   });
 
-  test('histograms choose, columns of inspect as well, any column sorts, and each state has a link', async () => {
+  test('histograms filter, also by columns of inspect, any column sorts, and each state has a link', async () => {
     const it = await opened();
     const { page } = it;
     const shows = (text: string) => page.locator('header p', { hasText: text }).waitFor();
@@ -164,7 +164,7 @@ describe.skipIf(!hasChromium)('in chromium', () => {
     await done(it);
   });
 
-  test('where no index has sizes, a line says which command finds them, and only there', async () => {
+  test('if no index has sizes, a line names the command that adds them, and otherwise not', async () => {
     const [plain, known] = [await opened('', (await serve('examples/photos')).address), await opened('')];
     await plain.page.getByText('No index has widths and heights yet').waitFor();
     await plain.page.locator('#choose > p > code', { hasText: 'shardtool pack examples/photos SHARDS' }).waitFor();
@@ -175,7 +175,7 @@ describe.skipIf(!hasChromium)('in chromium', () => {
     await done(known);
   });
 
-  test('a sample shows in its pixels, with boxes and masks where there are any', async () => {
+  test('a sample is shown at full size, with boxes and masks if there are any', async () => {
     const { images, annotations } = cocoSet(3);
     const shards = path.join(emptyFolder(), 'shards');
     await pack(images, shards, { coco: annotations, workers: 1 });
@@ -215,7 +215,7 @@ describe.skipIf(!hasChromium)('in chromium', () => {
     await done(masked);
   });
 
-  test('what the model sees follows its list, its seed and its epoch, and a wrong step is named below the list', async () => {
+  test('the model view follows its list, its seed and its epoch, and a wrong step is named below the list', async () => {
     const it = await opened('#view=model');
     const { page } = it;
     const sources = () =>
@@ -240,7 +240,7 @@ describe.skipIf(!hasChromium)('in chromium', () => {
     await done(it);
   });
 
-  test('a mask lies on what the model sees where its pixels went, and can be left out', async () => {
+  test('in the model view a mask follows the pixels, and can be hidden', async () => {
     const steps = [{ name: 'resize', size: [60, 80] }];
     const transform = encodeURIComponent(JSON.stringify(steps));
     const it = await opened(`#view=model&transform=${transform}`, (await serve(maskedTar(2))).address);
@@ -264,7 +264,7 @@ describe.skipIf(!hasChromium)('in chromium', () => {
     await done(it);
   });
 
-  test('boxes lie on what the model sees where its pixels went, and can be left out', async () => {
+  test('in the model view boxes follow the pixels, and can be hidden', async () => {
     const { images, annotations } = cocoSet(3);
     const shards = path.join(emptyFolder(), 'shards');
     await pack(images, shards, { coco: annotations, workers: 1 });
@@ -298,7 +298,7 @@ describe.skipIf(!hasChromium)('in chromium', () => {
     await done(it);
   });
 
-  test('axe finds nothing wrong in light and dark, in a narrow window, in the large view and in what the model sees', async () => {
+  test('axe finds no problems in light and dark mode, in a narrow window, in the large view and in the model view', async () => {
     // All kinds of elements are there with few samples, and axe looks at every one.
     const shards = path.join(emptyFolder(), 'shards');
     await pack('examples/photos', shards, { include: ['**/*_00[12].jpg'], workers: 1 });
@@ -332,7 +332,7 @@ describe.skipIf(!hasChromium)('in chromium', () => {
     await done(it);
   });
 
-  test('names and texts of a hostile dataset run nothing, turn no text, and are shown escaped', async () => {
+  test('names and texts of a hostile dataset run no script, do not reverse text, and are shown escaped', async () => {
     const evil = `<img src=x onerror="globalThis.pwned=1">'"&lt;\u202e\u0007\u2066`;
     const folder = path.join(emptyFolder(), 'images');
     const photo = 'examples/photos/cat/cat_001.jpg';
@@ -383,7 +383,7 @@ describe.skipIf(!hasChromium)('in chromium', () => {
     await done(it);
   });
 
-  test('a million samples scroll to their end without the page growing, and what scrolls away is not decoded', async () => {
+  test('a million samples can be scrolled to the end without the page growing, and samples out of view are not decoded', async () => {
     const folder = path.join(emptyFolder(), 'million');
     await makeRepeatedDataset(folder, { source: 'examples/photos', samples: 1_000_000, shardSamples: 50_000 });
     const it = await opened('#size=96', (await serve(folder)).address, { viewport: { width: 700, height: 700 } });

@@ -48,7 +48,7 @@ async function rows(q: object, count = 60, from = 0): Promise<Rows> {
   return (await get('rows', { q, from, count })).json<Rows>();
 }
 
-test('the page and all that it needs come from the server, with nothing that would ask anybody else', async () => {
+test('the page and its files are served by the server, without references to other hosts', async () => {
   for (const [name, type] of [
     ['', 'text/html'],
     ['app.js', 'text/javascript'],
@@ -66,7 +66,7 @@ test('the page and all that it needs come from the server, with nothing that wou
   }
 });
 
-test('without the secret, under another name, and for pages of others there is nothing, whatever is asked', async () => {
+test('without the secret, with another host name, or from another origin every request is rejected', async () => {
   const { origin, host, pathname } = new URL(server.address);
   const wrong = `${pathname.slice(0, -2)}${pathname.at(-2) === 'A' ? 'B' : 'A'}/`;
   const others = [
@@ -101,7 +101,7 @@ test('without the secret, under another name, and for pages of others there is n
   expect((await ask(`${server.address}api/dataset`, { headers: own })).status).toBe(200);
 });
 
-test('nothing is marked by a form, by a link, or by a body that is not right', async () => {
+test('nothing can be marked by a form, by a link, or with an invalid body', async () => {
   const body = JSON.stringify({ index: 0, mark: { kind: 'wrong' } });
   const form = { 'Content-Type': 'text/plain' };
   expect((await ask(`${server.address}api/mark`, { method: 'POST', headers: form, body })).status).toBe(400);
@@ -118,7 +118,7 @@ test('nothing is marked by a form, by a link, or by a body that is not right', a
   expect((await get('marks')).json()).toEqual({ marks: [], saved: null });
 });
 
-test('what the dataset has is said, with the columns that inspect has made', async () => {
+test('the content of the dataset is described, with the columns of inspect', async () => {
   const info = (await get('dataset')).json<{ columns: { name: string; kind: string }[] }>();
   expect(info).toMatchObject({
     ...{ location: photos, format: 'tar', samples: 60, shards: 6, overlay: null, overlayName: 'marks-1' },
@@ -130,7 +130,7 @@ test('what the dataset has is said, with the columns that inspect has made', asy
   });
 });
 
-test('a query gives the samples that fit where, ranges and values, and where errs it says what, and at which column', async () => {
+test('a query returns the samples that match where, ranges and values, and an error in where has a message and a column', async () => {
   expect((await rows({})).total).toBe(60);
   await using dataset = await openDataset(photos);
   const listed = (await rows({}, 5, 10)).rows;
@@ -159,7 +159,7 @@ test('a query gives the samples that fit where, ranges and values, and where err
   }
 });
 
-test('every column sorts both ways, numbers as numbers and names as names', async () => {
+test('every column sorts in both directions, numbers as numbers and names as names', async () => {
   const sorted = async (column: string, descending: boolean) =>
     (await rows({ sort: { column, descending } })).rows.map(({ value }) => value);
   for (const column of ['bytes', 'aspect', 'inspect.sharpness']) {
@@ -174,7 +174,7 @@ test('every column sorts both ways, numbers as numbers and names as names', asyn
   }
 });
 
-test('a histogram counts all samples and those of the query, its own filter left out', async () => {
+test('a histogram counts all samples and those of the query, ignoring its own filter', async () => {
   const q = { where: 'class = "cat"', ranges: { width: [0, 1] } };
   const { bins } = (await get('histogram', { q, column: 'width' })).json<Counted>();
   expect(bins.reduce((sum, { all }) => sum + all, 0)).toBe(60);
@@ -193,7 +193,7 @@ test('a histogram counts all samples and those of the query, its own filter left
   });
 });
 
-test('thumbnails are small, upright, and kept; those that nobody waits for any more are not made', async () => {
+test('thumbnails are small, upright, and cached; those that are no longer awaited are not created', async () => {
   const answer = await get('thumbnail', { index: 0, size: 96 });
   expect([answer.status, answer.headers['content-type']]).toEqual([200, 'image/jpeg']);
   const { width, height } = await sharp(answer.body).metadata();
@@ -211,7 +211,7 @@ test('thumbnails are small, upright, and kept; those that nobody waits for any m
   expect([made.length, server.thumbnails.pending]).toEqual([4, 0]);
 });
 
-test('a thumbnail is upright as a loader shows its image, wherever the orientation is', async () => {
+test('a thumbnail is upright like the image in a loader, wherever the orientation is stored', async () => {
   const folder = emptyFolder();
   for (const [i, file] of ['xmp-6.jpg', 'raw-profile-6.png', 'exif-1-and-xmp-6.jpg'].entries())
     writeFileSync(path.join(folder, `${i}${path.extname(file)}`), readFileSync(`test/fixtures/pillow/${file}`));
@@ -230,7 +230,7 @@ test('a thumbnail is upright as a loader shows its image, wherever the orientati
   ]);
 });
 
-test('a sample shows its fields with checksums, EXIF, place and columns, and the image in all its pixels', async () => {
+test('a sample is shown with fields and checksums, EXIF, offset and columns, and the image at full size', async () => {
   const odd = path.join(emptyFolder(), 'odd');
   mkdirSync(odd);
   const upright = await sharp(readFileSync('examples/photos/cat/cat_000.jpg'))
@@ -279,7 +279,7 @@ test('a sample shows its fields with checksums, EXIF, place and columns, and the
   ]);
 });
 
-test('a sample of Parquet that is read in place has the size that its header says', async () => {
+test('a sample of Parquet that is read in place has the size of its header', async () => {
   const [converted, folder] = [path.join(emptyFolder(), 'converted'), emptyFolder()];
   await convert(photos, converted, { format: 'parquet' });
   const names = readdirSync(path.join(converted, 'data')).filter((name) => /^train-[\w-]+\.parquet$/.test(name));
@@ -299,7 +299,7 @@ test('a sample of Parquet that is read in place has the size that its header say
   expect(await seen).toMatchObject({ width, height, orientation });
 });
 
-test('a mask of a black palette comes in colours that differ, and is nothing where it is 0', async () => {
+test('a mask with a black palette is shown in distinct colours, and transparent where it is 0', async () => {
   const own = await serve(maskedTar(2));
   const detail = (await get('sample', { index: 0 }, own)).json<{ masks: string[] }>();
   expect(detail.masks.toSorted()).toEqual(['mask.npy', 'seg.png']);
@@ -318,7 +318,7 @@ test('a mask of a black palette comes in colours that differ, and is nothing whe
   expect((await sharp((await get('picture', { index: 0 }, own)).body).metadata()).width).toBe(40);
 });
 
-test('boxes of a COCO set are found by themselves, and elsewhere where a file of annotations says', async () => {
+test('boxes of a COCO dataset are found without an option, and otherwise with an annotations file', async () => {
   const { images, annotations } = cocoSet(3);
   const shards = path.join(emptyFolder(), 'shards');
   await pack(images, shards, { coco: annotations, workers: 1 });
@@ -348,7 +348,7 @@ test('boxes of a COCO set are found by themselves, and elsewhere where a file of
   );
 });
 
-test('what the model sees are the pixels of a loader of that seed and epoch, and a wrong step is named', async () => {
+test('the model view has the pixels of a loader with that seed and epoch, and a wrong step is named', async () => {
   await using dataset = await openDataset(photos);
   const transform = [{ name: 'randomResizedCrop', size: 64 }, { name: 'randomHorizontalFlip' }] as const;
   const loader = dataset.loader({ transform, seed: 5, batchSize: 60, shuffle: false, workers: 1 });
@@ -390,7 +390,7 @@ test('what the model sees are the pixels of a loader of that seed and epoch, and
   }
 });
 
-test('what lies on an image moves as the model sees it, as in a loader that is told of it', async () => {
+test('annotations move in the model view as in a loader with the same annotations', async () => {
   const { images, annotations } = cocoSet(3);
   const shards = path.join(emptyFolder(), 'shards');
   await pack(images, shards, { coco: annotations, workers: 1 });
@@ -432,7 +432,7 @@ test('what lies on an image moves as the model sees it, as in a loader that is t
   expect(none).toEqual({ width: 0, height: 0, objects: [], masks: [] });
 });
 
-test('a mask moves as the model sees its image, as in a loader that is told of it', async () => {
+test('a mask moves in the model view as in a loader with the same mask', async () => {
   const file = maskedTar(4);
   await using dataset = await openDataset(file);
   const transform = [
@@ -467,7 +467,7 @@ test('a mask moves as the model sees its image, as in a loader that is told of i
   expect((await get('model-mask', { index: 0, field: 'npy', transform }, own)).status).toBe(400);
 });
 
-test('marks become an overlay that every command takes, and the next ones lie on it', async () => {
+test('marks become an overlay that every command accepts, and the next overlay is based on it', async () => {
   const shards = await packedPhotos();
   const own = await serve(shards);
   const { rows: listed } = (await get('rows', { q: {}, from: 0, count: 60 }, own)).json<Rows>();
@@ -496,7 +496,7 @@ test('marks become an overlay that every command takes, and the next ones lie on
   expect((await readOverlay(shards, 'next')).parent?.name).toBe('seen');
 });
 
-test('marks of a place that cannot be written become overlays of this machine, each on the last, above what it is seen through', async () => {
+test('marks of a read-only location become overlays on this machine, each based on the last, on top of the viewed overlay', async () => {
   const shards = await packedPhotos();
   await addOverlay(shards, { name: 'marks-1', excludeKeys: ['cat/cat_000'] });
   const remote = await faultyServer(shards);
@@ -529,7 +529,7 @@ test('marks of a place that cannot be written become overlays of this machine, e
   }
 });
 
-test('the command prints an address, Ctrl-C ends it, and marks that nobody saved are kept', async () => {
+test('the command prints an address, Ctrl-C ends it, and unsaved marks are kept', async () => {
   const shards = await packedPhotos();
   const child = spawn(process.execPath, [bin, 'view', shards], { stdio: ['ignore', 'pipe', 'pipe'] });
   let printed = '';
@@ -551,7 +551,7 @@ test('the command prints an address, Ctrl-C ends it, and marks that nobody saved
   expect(dataset.size).toBe(59);
 });
 
-test('a port that is taken, and a place without a dataset, are said in a sentence', async () => {
+test('a port that is in use, and a location without a dataset, are reported in one sentence', async () => {
   const port = await takenPort();
   const taken = await shardtool('view', photos, '--port', String(port));
   expect([taken.code, taken.stderr]).toEqual([

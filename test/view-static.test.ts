@@ -89,7 +89,7 @@ describe.skipIf(!hasChromium)('in chromium', () => {
     await again.page.close();
   });
 
-  test('a page without a link asks for one, and a page that was written for a dataset shows it', async () => {
+  test('a page without a link requests one, and a page that was written for a dataset shows the dataset', async () => {
     const { page, complaints } = await opened(`${own.url}/index.html`);
     await page.getByLabel('URL of a dataset').fill('photos');
     await page.getByRole('button', { name: 'Open' }).click();
@@ -103,7 +103,7 @@ describe.skipIf(!hasChromium)('in chromium', () => {
     await page.close();
   });
 
-  test('shards on another server show if it allows that, and else the page names the headers', async () => {
+  test('shards on another server are shown if it allows that, and otherwise the page lists the required headers', async () => {
     const address = `${own.url}/index.html#${other.url}/photos`;
     const { page } = await opened(address);
     await page.getByText('does not allow').waitFor();
@@ -123,7 +123,7 @@ describe.skipIf(!hasChromium)('in chromium', () => {
     await gone.page.close();
   });
 
-  test('names and texts of a dataset never become markup, and the page may load nothing else', async () => {
+  test('names and texts of a dataset never become markup, and the page can load nothing else', async () => {
     const bad = '<img src=x onerror=alert(1)><script>alert(2)</script>';
     const name = bad.replaceAll('/', '∕');
     const image = readFileSync('examples/photos/cat/cat_000.jpg');
@@ -146,7 +146,7 @@ describe.skipIf(!hasChromium)('in chromium', () => {
     await page.close();
   });
 
-  test('shardtool/web decodes images in a page of its own', async () => {
+  test('shardtool/web decodes images in a custom page', async () => {
     const { page, complaints } = await opened(`${own.url}/empty.html`);
     const found = await page.evaluate(`(async () => {
       const { openDataset } = await import('/web/web.js');
@@ -163,7 +163,7 @@ describe.skipIf(!hasChromium)('in chromium', () => {
     await page.close();
   });
 
-  test('of a million samples less than 2 MB are fetched before the first picture, and all can be reached', async () => {
+  test('of a million samples less than 2 MB are fetched before the first picture, and all samples can be reached', async () => {
     await makeRepeatedDataset(path.join(site, 'million'), {
       source: 'examples/photos',
       samples: 1_000_000,
@@ -196,7 +196,7 @@ describe.skipIf(!hasChromium)('in chromium', () => {
   });
 });
 
-test('only a page of this command is replaced', async () => {
+test('only pages of the same command are replaced', async () => {
   const folder = emptyFolder();
   const file = path.join(folder, 'index.html');
   writeFileSync(file, 'mine');

@@ -65,7 +65,7 @@ function rowsOf(batches: readonly Batch[]): Map<string, unknown> {
   return rows;
 }
 
-test('views without randomness have the pixels that loaders make with their transforms', async () => {
+test('views without randomness have the same pixels as loaders with their transforms', async () => {
   const views = await batchesOf({
     decode: 'exact',
     views: { a: { count: 2, transform: middle }, b: { transform: stretched } },
@@ -87,7 +87,7 @@ test('views without randomness have the pixels that loaders make with their tran
   }
 });
 
-test('views draw their own numbers, and depend on seed, epoch, sample and view alone', async () => {
+test('views draw different random numbers, which depend only on seed, epoch, sample and view', async () => {
   const options = {
     seed: 3,
     draws,
@@ -173,7 +173,7 @@ test('views with only shared steps are copies of each other', async () => {
   expect(new Set(images).size).toBeGreaterThan(50);
 });
 
-test('a crop index changes no pixel of any view, whether one decode serves all views or each has its own', async () => {
+test('a crop index changes no pixel of any view, whether one decode is shared by all views or not', async () => {
   const tiny: StepInput[] = [{ name: 'randomResizedCrop', size: 16, scale: [0.005, 0.02] }];
   for (const decode of ['exact', 'scaled'] as const) {
     for (const views of [
@@ -190,7 +190,7 @@ test('a crop index changes no pixel of any view, whether one decode serves all v
   }
 });
 
-test('a bad sample that is skipped leaves zeros in all of its views, and its neighbours as they are', async () => {
+test('a bad sample that is skipped leaves zeros in all of its views, and other rows are unchanged', async () => {
   const options = {
     streams: 4,
     draws,

@@ -28,7 +28,7 @@ async function open(name: string, options = {}): Promise<WebDataset> {
 
 const LIB = 'packages/cli/lib/web';
 
-test('the bundle imports no module of Node, nor anything else but its own parts', () => {
+test('the bundle imports no module of Node, and only its own parts', () => {
   const files = readdirSync(LIB);
   let bytes = 0;
   for (const file of files) {
@@ -43,7 +43,7 @@ test('the bundle imports no module of Node, nor anything else but its own parts'
   expect(bytes).toBeLessThan(600_000);
 });
 
-test.each(['tar', 'msgpack', 'parquet'])('a dataset of %s has the samples that Node reads', async (name) => {
+test.each(['tar', 'msgpack', 'parquet'])('a dataset of %s has the same samples as in Node', async (name) => {
   const dataset = await open(name);
   const here = await openHere(path.join(root, name));
   expect(dataset.size).toBe(60);
@@ -134,7 +134,7 @@ test('splits of an overlay and excluded keys apply as in Node', async () => {
   expect((await open('split', { split: 'val', excludeKeys: [key] })).size).toBe(here.size - 1);
 });
 
-test('shards without an index are read as well: one, a pattern, a list', async () => {
+test('shards without an index can be read as well: one, a pattern, a list', async () => {
   for (const [k, name] of ['000000.tar', '000001.tar'].entries()) {
     cpSync(path.join(root, 'tar', name), path.join(root, 'plain', `a-00000${k}.tar`));
   }
@@ -146,7 +146,7 @@ test('shards without an index are read as well: one, a pattern, a list', async (
   expect(plain(await dataset.get(0)).fields).toEqual(plain(await here.get(10)).fields);
 });
 
-test('what cannot be opened is named with the way out', async () => {
+test('the error for a location that cannot be opened contains a remedy', async () => {
   await expect(open('nothing')).rejects.toThrow(/nothing has no dataset\.json/);
   await expect(openDataset('s3://bucket/shards')).rejects.toThrow(
     /^s3:\/\/bucket\/shards cannot be opened in a browser: give a URL that begins with https:/,
@@ -159,7 +159,7 @@ test('what cannot be opened is named with the way out', async () => {
   );
 });
 
-test('damage on the way is fetched again, and damage on the server is an error', async () => {
+test('data that was corrupted in transit is fetched again, and damage on the server is an error', async () => {
   const dataset = await open('tar');
   let flips = 0;
   server.fault = ({ url, before }) =>
@@ -180,7 +180,7 @@ test('damage on the way is fetched again, and damage on the server is an error',
   await expect((await open('damaged')).row(10)).rejects.toThrow(/000001\.parquet/);
 });
 
-test('a shard that is replaced while it is read is an error, and so is a server without ranges', async () => {
+test('a shard that is replaced while it is read is an error, and so is a server that ignores ranges', async () => {
   cpSync(path.join(root, 'tar'), path.join(root, 'replaced'), { recursive: true });
   const dataset = await open('replaced');
   await dataset.get(0);
@@ -194,7 +194,7 @@ test('a shard that is replaced while it is read is an error, and so is a server 
   await expect(other.get(0)).rejects.toThrow(/its server ignores range requests/);
 });
 
-test('a call ends when it is aborted, and a closed dataset says so', async () => {
+test('a call ends when it is aborted, and calls of a closed dataset report that it is closed', async () => {
   const dataset = await open('tar');
   const stop = new AbortController();
   stop.abort(new Error('enough'));

@@ -42,7 +42,7 @@ async function writeAll(output: string, order: readonly number[], options: Write
 const keysOf = async (output: string) => (await samplesOf(output)).map(({ key }) => key);
 
 test.each(['tar', 'msgpack', 'lmdb'] as const)(
-  '%s: parts in any order, or all at once, make the same dataset, and the last one commits',
+  '%s: parts in any order, or in parallel, make the same dataset, and the last one commits',
   async (format) => {
     const [one, two, three] = [newFolder(), newFolder(), newFolder()];
     const reports = await writeAll(one, [3, 1, 4, 2], { format });
@@ -63,7 +63,7 @@ test.each(['tar', 'msgpack', 'lmdb'] as const)(
   },
 );
 
-test('shards say which part wrote them, and have the indexes that were asked for', async () => {
+test('shards are named by the part that wrote them, and have the requested indexes', async () => {
   const output = newFolder();
   await writeAll(output, [1, 2, 3, 4], { name: 'train', index: ['wids', 'dali'] });
   const shards = filesIn(output).filter((file) => file.endsWith('.tar'));
@@ -73,7 +73,7 @@ test('shards say which part wrote them, and have the indexes that were asked for
   expect(filesIn(output)).toContain('train-4-of-4-000001.idx');
 });
 
-test('a part without samples is one, too; parts without any are no dataset', async () => {
+test('a part may have no samples, but not all parts', async () => {
   const output = newFolder();
   await writeAll(output, [1, 2, 3]);
   expect(await write(output, 4, {}, [])).toMatchObject({ samples: 0, isCommitted: true });
@@ -83,7 +83,7 @@ test('a part without samples is one, too; parts without any are no dataset', asy
   await expect(write(empty, 4, {}, [])).rejects.toThrow('by any of its 4 parts');
 });
 
-test('a part of one is the whole', async () => {
+test('part 1/1 is the whole dataset', async () => {
   const output = newFolder();
   const writer = new Writer(output, { part: { index: 0, of: 1 } });
   await writer.add({ key: 'a', jpg: jpeg(1) });
@@ -91,7 +91,7 @@ test('a part of one is the whole', async () => {
   expect(filesIn(output)).toContain('000000.tar');
 });
 
-test('a part that was killed or given up is named as missing, and begins anew', async () => {
+test('a part that was killed or aborted is reported as missing, and starts again', async () => {
   const output = newFolder();
   const child = spawn(
     process.execPath,
@@ -127,7 +127,7 @@ test('a part that was killed or given up is named as missing, and begins anew', 
   expect(digestsOf(output)).toEqual(digestsOf(whole));
 });
 
-test('a part that is finished is not written again unless that is asked for', async () => {
+test('a finished part is not written again without overwrite', async () => {
   const output = newFolder();
   await writeAll(output, [1, 2, 3]);
   await expect(write(output, 2)).rejects.toThrow(/Part 2\/4 of .* is finished; skip it/);
@@ -139,7 +139,7 @@ test('a part that is finished is not written again unless that is asked for', as
   }
 });
 
-test('two processes that write one part at once: the second one is refused', async () => {
+test('of two processes that write the same part at once, the second is rejected', async () => {
   const output = newFolder();
   const writer = new Writer(output, { ...OPTIONS, part: { index: 1, of: 4 } });
   await writer.add(given(2)[0]!);
@@ -150,7 +150,7 @@ test('two processes that write one part at once: the second one is refused', asy
   await writer.close();
 });
 
-test('a key in two parts is named with both shards, and one part is written anew', async () => {
+test('the error for a key in two parts names both shards, and one part can be written again', async () => {
   const output = newFolder();
   await writeAll(output, [1, 2, 3]);
   const repeated = [{ key: 'x', jpg: jpeg(1) }, given(2)[1]!];
@@ -171,14 +171,14 @@ test.each([
   ['other classes', { index: 0, of: 4 }, { classes: ['cat'] }, /its classes was \["cat","dog"\] and is now \["cat"\]/],
   ['another format', { index: 0, of: 4 }, { format: 'lmdb' }, /its format was tar and is now lmdb/],
   ['no part at all', undefined, {}, /contains an unfinished pack/],
-] as const)('%s than the parts that are there have is refused', async (_, part, other, sentence) => {
+] as const)('%s than in the existing parts is rejected', async (_, part, other, sentence) => {
   const output = newFolder();
   await write(output, 2);
   const add = async () => new Writer(output, { ...OPTIONS, ...other, part }).add(given(1)[0]!);
   await expect(add()).rejects.toThrow(sentence);
 });
 
-test('no part replaces what it has not written, and overwriting the whole takes all parts away', async () => {
+test('no part replaces files that it did not write, and overwriting the whole removes all parts', async () => {
   const output = emptyFolder();
   writeFileSync(path.join(output, 'notes.txt'), 'mine');
   await expect(write(output, 1)).rejects.toThrow('contains notes.txt');
@@ -194,7 +194,7 @@ test('no part replaces what it has not written, and overwriting the whole takes 
   expect(filesIn(begun)).toEqual(['000000.parquet', '000000.tar', 'dataset.json', 'notes.txt', 'pack.json']);
 });
 
-test('a shard that has changed before the commit is named', async () => {
+test('the error for a shard that has changed before the commit names it', async () => {
   const output = newFolder();
   await writeAll(output, [1, 2, 3]);
   rmSync(path.join(output, '2-of-4-000000.parquet'));
@@ -203,13 +203,13 @@ test('a shard that has changed before the commit is named', async () => {
   );
 });
 
-test('a part that is none is an error when the writer is made', () => {
+test('an invalid part is an error when the writer is created', () => {
   expect(() => new Writer('out', { part: { index: 4, of: 4 } })).toThrow(
     'an index from 0 to of - 1, such as { index: 2, of: 16 }',
   );
 });
 
-test('parts that go to a bucket leave there what a folder gets', async () => {
+test('parts that are written to a bucket give the same as in a folder', async () => {
   const server = await defaultBucketServer();
   try {
     const givenUp = new Writer('s3://out/made', { ...OPTIONS, part: { index: 3, of: 4 } });
@@ -255,14 +255,14 @@ async function writeOpen(output: string, number: number, job = 'a') {
   return writer.close();
 }
 
-test('parts whose number is open are committed by a call that names all of them', async () => {
+test('parts of an unknown total are committed by a call that names all of them', async () => {
   const output = newFolder();
   await writeJob(output);
   expect(await keysOf(output)).toEqual(['p1/0', 'p2/0', 'p2/1']);
   expect(filesIn(output)).toContain('part-000002-000000.tar');
 });
 
-test('a part that its job has finished is kept, and a part of another job is refused', async () => {
+test('a part that its job has finished is kept, and a part of another job is rejected', async () => {
   const output = newFolder();
   await writeOpen(output, 1);
   await expect(writeOpen(output, 1)).rejects.toThrow(PartFinishedError);

@@ -28,7 +28,7 @@ const numbered = (count: number) =>
   Array.from({ length: count }, (_, i) => ({ key: `a/${i}`, jpg: jpeg(i), label: i % 2 }));
 
 test.each(LAYOUTS)(
-  '%s: what was added is in the dataset, field by field, in the order of the calls',
+  '%s: added samples are in the dataset, field by field, in the order of the calls',
   async (format) => {
     const { output, report } = await written(
       [
@@ -69,7 +69,7 @@ test.each(LAYOUTS)(
   },
 );
 
-test('shards are cut as a pack cuts them, named alike, and the same calls give the same bytes', async () => {
+test('shards are split and named as by pack, and the same calls give the same bytes', async () => {
   const options = { maxShardSamples: 4, name: 'train', index: ['dali'] } as const;
   const [one, two] = [await written(numbered(10), options), await written(numbered(10), options)];
   expect(one.report.shards).toBe(3);
@@ -98,7 +98,7 @@ test.each([
   ['no field', { key: 'b' }, /has no field/],
   ['a column that is not there', { key: 'b', jpg: jpeg(1), columns: { x: 1 } }, /column "x" that the writer does not/],
   ['a key that came before', { key: 'a/0', jpg: jpeg(1) }, /"a\/0" was already written/],
-] as const)('%s is refused at the sample, and the others are written', async (_, wrong, sentence) => {
+] as const)('the writer rejects %s in add, and writes the other samples', async (_, wrong, sentence) => {
   const writer = new Writer(newFolder(), { classes: ['cat', 'dog'], maxShardSamples: 2 });
   const samples = numbered(6);
   for (const sample of samples.slice(0, 3)) await writer.add(sample);
@@ -117,11 +117,11 @@ test.each([
   ['a column of the index', { columns: { width: 'int' } }, /"width" has the name of a column of the index/],
   ['a list of columns', { columns: ['score'] }, /"columns" must map names to types, .* not a list/],
   ['a class that is no name', { classes: [1, 2] }, /"classes" must be a list of names, .* not a list/],
-])('%s is refused when the writer is made', (_, options, sentence) => {
+])('the writer rejects %s when it is created', (_, options, sentence) => {
   expect(() => new Writer(newFolder(), options as unknown as WriterOptions)).toThrow(sentence);
 });
 
-test('numbers that are missing or infinite, and values that JSON has no word for, are told apart', async () => {
+test('missing and infinite numbers, and values that JSON cannot express, are distinguished', async () => {
   const writer = new Writer(newFolder(), { columns: { v: 'double', n: 'int' } });
   await expect(writer.add({ key: 'a', jpg: jpeg(0), columns: { n: 1n as never } })).rejects.toThrow(
     'has the value 1 in the column "n"',
@@ -160,7 +160,7 @@ test.each([
   ['a name that wids would cut', { index: ['wids'] }, { key: 'b'.repeat(97), jpg: jpeg(1) }, 'longer than 100 bytes'],
   ['a name that wids would not see', { index: ['wids'] }, { key: 'ü', jpg: jpeg(1) }, 'that are not ASCII'],
 ] as const)(
-  '%s: refused at the sample before anything is made, and the others are written',
+  '%s: add rejects the sample before anything is created, and the others are written',
   async (_, options, wrong, why) => {
     const writer = new Writer(newFolder(), { ...options, maxShardSamples: 2 });
     const refused = () => expect(writer.add(wrong)).rejects.toThrow(why);
@@ -179,7 +179,7 @@ test.each([
   },
 );
 
-test('samples that are not awaited come in the order of the calls', async () => {
+test('samples that are not awaited are written in the order of the calls', async () => {
   const writer = new Writer(newFolder(), { maxShardSamples: 7 });
   const added = numbered(30).map((sample) => writer.add(sample));
   const report = await writer.close();
@@ -188,7 +188,7 @@ test('samples that are not awaited come in the order of the calls', async () => 
   expect((await samplesOf(writer.output)).map(({ key }) => key)).toEqual(numbered(30).map(({ key }) => key));
 });
 
-test('until it is closed the folder is no dataset, and only overwriting takes it again', async () => {
+test('until the writer is closed the folder is not a dataset, and only overwriting accepts it again', async () => {
   const output = newFolder();
   const writer = new Writer(output, { maxShardSamples: 2 });
   for (const sample of numbered(5)) await writer.add(sample);
@@ -204,13 +204,13 @@ test('until it is closed the folder is no dataset, and only overwriting takes it
   expect(() => new Writer(output, { part: { index: 0, of: 2 } })).toThrow(OutputNotEmptyError);
 });
 
-test('a dataset of nothing is an error, and leaves no folder', async () => {
+test('a dataset without samples is an error, and leaves no folder', async () => {
   const output = path.join(emptyFolder(), 'out');
   await expect(new Writer(output).close()).rejects.toThrow('No sample was written');
   expect(existsSync(output)).toBe(false);
 });
 
-test('a signal ends it, and leaves nothing half written', async () => {
+test('a signal aborts the writer, and leaves no partial files', async () => {
   const stop = new AbortController();
   const writer = new Writer(newFolder(), { signal: stop.signal, maxShardSamples: 3 });
   for (const sample of numbered(4)) await writer.add(sample);
@@ -220,13 +220,13 @@ test('a signal ends it, and leaves nothing half written', async () => {
   expect(filesIn(writer.output).filter((file) => /\.part$|\.lock$|dataset\.json$/.test(file))).toEqual([]);
 });
 
-test('options that do not fit are errors when the writer is made', () => {
+test('options that cannot be combined are errors when the writer is created', () => {
   expect(() => new Writer('out', { format: 'zip' as never })).toThrow(/format/);
   expect(() => new Writer('out', { classes: ['a', 'a'] })).toThrow('twice');
   expect(() => new Writer('out', { format: 'lmdb', index: ['wids'] })).toThrow(/tar/);
 });
 
-test('samples that go to a bucket are the bytes that a folder gets, and dataset.json comes last', async () => {
+test('samples that are written to a bucket have the same bytes as in a folder, and dataset.json comes last', async () => {
   const server = await defaultBucketServer();
   try {
     await written(numbered(9), { maxShardSamples: 4 }, 's3://out/made');

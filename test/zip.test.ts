@@ -29,7 +29,7 @@ async function contents(dataset: Dataset, prefix = '') {
 }
 const all = { files: expected, classes: ['ant', 'bee', 'ångström'] };
 
-test('zip files of class folders open as they are: stored, deflated and zip64', async () => {
+test('zip files of class folders open in place: stored, deflated and zip64', async () => {
   for (const [name, prefix] of [
     ['stored.zip', ''],
     ['deflated.zip', 'photos/train/'],
@@ -42,7 +42,7 @@ test('zip files of class folders open as they are: stored, deflated and zip64', 
   }
 });
 
-test('several zips are one dataset, whose classes are those of all of them', async () => {
+test('several zips are one dataset with the classes of all of them', async () => {
   await using dataset = await openDataset(path.join(fixtures, 'several'));
   expect([dataset.shards.length, dataset.classes]).toEqual([2, all.classes]);
   expect(await contents(dataset)).toEqual(all);
@@ -59,12 +59,12 @@ test('several zips are one dataset, whose classes are those of all of them', asy
   expect(new Set(labels)).toEqual(new Set([1]));
 });
 
-test('folders called train and val are the label column split', async () => {
+test('folders called train and val become the label column split', async () => {
   await using dataset = await openDataset(path.join(fixtures, 'deflated.zip'));
   expect((await dataset.files.index(0)).columns.get('split')).toEqual(new Array(18).fill('train'));
 });
 
-test('convert and index take them, with the classes of all zips', async () => {
+test('convert and index accept zips, with the classes of all zips', async () => {
   const output = path.join(emptyFolder(), 'tars');
   await convert(path.join(fixtures, 'several'), output, { workers: 1 });
   expect((await readManifest(output)).classes.map(({ name, samples }) => [name, samples])).toEqual([
@@ -83,7 +83,7 @@ test('convert and index take them, with the classes of all zips', async () => {
   expect((await indexed.files.index(1)).width.every((width) => width > 0)).toBe(true);
 });
 
-test('what cannot be read is refused by a sentence', async () => {
+test('zips that cannot be read are rejected with clear messages', async () => {
   await expect(openDataset(path.join(fixtures, 'lzma.zip'))).rejects.toThrow(
     'is compressed with method 14; create the zip again',
   );
@@ -101,7 +101,7 @@ test('what cannot be read is refused by a sentence', async () => {
   await expect(openDataset(path.join(folder, 'outside.zip'))).rejects.toThrow('leads out of its folder');
 });
 
-test.each(['stored', 'deflated'])('a damaged file in a zip, %s, costs its sample and no other', async (kind) => {
+test.each(['stored', 'deflated'])('a damaged file in a zip, %s, loses only its sample', async (kind) => {
   const folder = emptyFolder();
   const zip = path.join(folder, 'a.zip');
   const bytes = readFileSync(path.join(fixtures, `${kind}.zip`));
@@ -128,7 +128,7 @@ test.each(['stored', 'deflated'])('a damaged file in a zip, %s, costs its sample
   expect(await opened()).toBe(17);
 });
 
-test('a zip without samples is shown as one, and of a damaged one the sentence says how the rest is taken', async () => {
+test('a zip without samples is listed as such, and the error for a damaged zip says how to extract the rest', async () => {
   const folder = emptyFolder();
   const place = path.join(folder, 'empty.zip');
   writeFileSync(place, Buffer.concat([Buffer.from('PK\x05\x06', 'latin1'), Buffer.alloc(18)]));
@@ -152,7 +152,7 @@ test('a zip without samples is shown as one, and of a damaged one the sentence s
   expect(unpacked.stdout).toContain('of 17 samples');
 });
 
-test('an index goes under its other name where a folder has the first, and a folder that is not there is no cache', async () => {
+test('an index gets its other name if a folder has the first, and a missing folder is not a cache', async () => {
   const folder = emptyFolder();
   const place = path.join(folder, 'a.zip');
   cpSync(path.join(fixtures, 'stored.zip'), place);
@@ -166,7 +166,7 @@ test('an index goes under its other name where a folder has the first, and a fol
   });
 });
 
-test('a zip without samples is not converted to a dataset without samples, and a file that is not there is not called a mixture', async () => {
+test('a zip without samples is not converted, and a missing file is not called a mixture', async () => {
   const folder = emptyFolder();
   const empty = Buffer.alloc(22);
   empty.write('PK\x05\x06', 'latin1');
@@ -235,7 +235,7 @@ async function found(file: string, options = {}): Promise<unknown[]> {
   return samples;
 }
 
-test('backslashes between folders, as old .NET writes them, are slashes where a zip has no other', async () => {
+test('backslashes between folders, as written by old .NET, count as slashes if a zip has no slashes', async () => {
   const old = placed(zipOf(['cat\\', 'cat\\1.png', 'dog\\2.png'].map((name) => ({ name }))));
   expect(await found(old)).toEqual([
     ['cat/1', 'cat'],
@@ -250,7 +250,7 @@ test('backslashes between folders, as old .NET writes them, are slashes where a 
   await expect(openDataset(outside)).rejects.toThrow('leads out of its folder');
 });
 
-test('a zip of the folder ".", whose names begin with "./", has the samples of that folder', async () => {
+test('a zip of the folder ".", whose names begin with "./", has the same samples as that folder', async () => {
   const dotted = placed(
     zipOf(['./', './cat/', './cat/1.png', './././dog/./2.png', './.hidden/3.png'].map((name) => ({ name }))),
   );
@@ -260,7 +260,7 @@ test('a zip of the folder ".", whose names begin with "./", has the samples of t
   ]);
 });
 
-test('bytes in front of a zip, as those of a program that unpacks it, are passed over, whether offsets count them or not', async () => {
+test('bytes before a zip, such as a self-extracting program, are skipped, whether offsets count them or not', async () => {
   const plain = zipOf(
     ['cat/1.png', 'dog/2.png'].map((name) => ({ name })),
     'a comment',
@@ -286,7 +286,7 @@ test('bytes in front of a zip, as those of a program that unpacks it, are passed
   expect(await found(placed(Buffer.concat([front, counted])))).toEqual(expectedSamples);
 });
 
-test('names without the flag of UTF-8 are UTF-8 where they can be, else of code page 437, and never become one', async () => {
+test('names without the UTF-8 flag are read as UTF-8 if possible, otherwise as code page 437, and never collide', async () => {
   const unicode = (stored: Buffer, name: string) => {
     const bytes = Buffer.from(name);
     const extra = Buffer.alloc(9 + bytes.length);
@@ -317,7 +317,7 @@ test('names without the flag of UTF-8 are UTF-8 where they can be, else of code 
   ]);
 });
 
-test('split takes the samples of one of the folders train and val in a zip, with the same classes', async () => {
+test('split selects the samples of one of the folders train and val in a zip, with the same classes', async () => {
   const names = [
     'set/train/cat/1.png',
     'set/val/dog/2.png',

@@ -16,7 +16,7 @@ test.each<[Spelling, string]>([
   [inTypeScript, 'maxShardBytes is 1: set layout: "tar", or "overwrite" (annotations.maxBoxes).'],
   [inPython, 'max_shard_bytes is 1: set layout="tar", or "overwrite" (annotations.max_boxes).'],
   [onCommandLine, '--max-shard-bytes is 1: set --layout tar, or --overwrite (--annotations.max-boxes).'],
-])('an error names its options as each interface spells them', (spelling, message) => {
+])('an error spells its options as the interface does', (spelling, message) => {
   const remedy = sentence`set ${option('layout', 'tar')}, or ${option('overwrite')}`;
   const error = new OptionError(
     {},
@@ -30,7 +30,7 @@ test.each<[Spelling, string]>([
   [inTypeScript, 'The step randomIoUCrop has no maxSize.'],
   [inPython, 'The step random_iou_crop has no max_size.'],
   [onCommandLine, 'The step randomIoUCrop has no maxSize.'],
-])('an error names steps and their parameters as each interface spells them', (spelling, message) => {
+])('an error spells steps and their parameters as the interface does', (spelling, message) => {
   const text = sentence`The step ${codeName('randomIoUCrop')} has no ${codeName('maxSize')}.`;
   const error = new OptionError({}, text);
   expect(messageIn(error, spelling)).toBe(message);
@@ -41,7 +41,7 @@ test.each<[Spelling, string]>([
 test.each<[Spelling, string]>([
   [inTypeScript, 'End a.toDtype.tar with toDtype, or set maxRatio.'],
   [inPython, 'End a.toDtype.tar with to_dtype, or set max_ratio.'],
-])('names in the text of a sentence are spelled like references, and values of the user stay', (spelling, message) => {
+])('names in a message are spelled for the interface, and values of the user are unchanged', (spelling, message) => {
   const error = new OptionError({}, sentence`End ${'a.toDtype.tar'} with toDtype, or set maxRatio.`);
   expect(messageIn(error, spelling)).toBe(message);
   expect(messageIn(reviveError(structuredClone(recordError(error))), spelling)).toBe(message);

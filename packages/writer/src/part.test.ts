@@ -98,7 +98,7 @@ test('part "auto" without a job is an error, because each process would pack eve
   expect(() => autoPart({ WORLD_SIZE: '4' })).toThrow('no environment variable defines a part');
 });
 
-test('part "auto" refuses two schedulers that define different parts, and ignores a launcher of one process', () => {
+test('part "auto" rejects two schedulers that define different parts, and ignores a launcher of one process', () => {
   const array = { SLURM_ARRAY_TASK_ID: '2', SLURM_ARRAY_TASK_COUNT: '4' };
   expect(autoPart({ ...array, RANK: '0', WORLD_SIZE: '1' }).part).toEqual({ index: 2, of: 4 });
   expect(autoPart({ ...array, RANK: '2', WORLD_SIZE: '4' }).part).toEqual({ index: 2, of: 4 });

@@ -109,7 +109,7 @@ test('a folder without a manifest is reported as an unfinished pack', async () =
 });
 
 test.each([[['dataset_dict.json']], [['state.json', 'dataset_info.json', 'data-00000-of-00001.arrow']]])(
-  'a folder of save_to_disk is recognised by %j, and the error names the way to Parquet',
+  'a folder of save_to_disk is recognised by %j, and the error shows how to write Parquet instead',
   async (names) => {
     const own = await mkdtemp(join(folder, 'd-'));
     for (const name of names) await writeFile(join(own, name), '{}');

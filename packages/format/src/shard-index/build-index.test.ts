@@ -74,7 +74,7 @@ function digest(payload: Uint8Array): string {
 }
 
 test.each<WrittenLayoutName>(['tar', 'lmdb', 'msgpack'])(
-  'the index of a %s shard says what its payloads are',
+  'the index of a %s shard describes its payloads',
   async (name) => {
     const layout = await layoutOf(name);
     const path = write(layout);

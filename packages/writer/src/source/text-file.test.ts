@@ -28,7 +28,7 @@ test('lines end with a line feed only, and all other characters stay', async () 
   expect(await readLines(file('c.txt', 'a\r\n\r\nb'))).toEqual(['a', '', 'b']);
 });
 
-test('lines and characters that lie across two pieces are whole, also in a compressed file', async () => {
+test('lines and characters that span two pieces are whole, also in a compressed file', async () => {
   const lines = Array.from({ length: 400_000 }, (_, row) => `${row} ä😀`);
   lines.splice(1000, 0, 'ß'.repeat(5 << 20));
   const text = lines.join('\n');

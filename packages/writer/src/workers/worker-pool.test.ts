@@ -48,7 +48,7 @@ test('every job is done once', async () => {
   expect(results.sort((a, b) => Number(a) - Number(b))).toEqual(Array.from({ length: 20 }, (_, i) => i));
 });
 
-test('an error comes back with its class and fields, after the other workers were asked to stop', async () => {
+test('an error is thrown with its class and fields, after the other workers were told to stop', async () => {
   await expect(run([{ do: 'wait' }, { do: 'fail' }, { value: 1 }])).rejects.toMatchObject({
     name: 'FileError',
     message: 'no disk',

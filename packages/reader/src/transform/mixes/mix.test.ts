@@ -43,7 +43,7 @@ test('the rectangle of cutmix is inside the image, and the weight is the remaini
   }
 });
 
-test('each batch uses one of several mixes, and none if there are none', () => {
+test('each batch uses one of several mixes, and none without mixes', () => {
   const mixes = checkMix([{ name: 'mixup' }, { name: 'cutmix' }]);
   const names = Array.from({ length: 200 }, (_, i) => drawRows(mixes, size, 1, numbersOf(i))[0]!.name);
   expect(names.filter((name) => name === 'mixup').length).toBeGreaterThan(60);
@@ -144,6 +144,6 @@ test.each<[object | object[], RegExp]>([
   [{ name: 'sequence', mixes: [{ name: 'timm_mixup', num_classes: 5 }] }, /numClasses is not allowed in a sequence/],
   [{ name: 'sequence', mixes: [{ name: 'mosiac' }] }, /did you mean "mosaic"/],
   [{ name: 'sequense', mixes: [{ name: 'mosaic' }] }, /did you mean "sequence"/],
-])('the mix %j is refused with a sentence', (mix, message) => {
+])('the mix %j is rejected with a clear message', (mix, message) => {
   expect(() => checkMix(mix as MixInput)).toThrow(message);
 });

@@ -216,7 +216,7 @@ test('the response to HEAD has no body, whatever length its header states', asyn
   expect(server.connections).toBe(1);
 });
 
-test('a server that rejects a request before it has read the body is heard, and the connection is not reused', async () => {
+test('a server may reject a request before it has read the body, and the connection is not reused', async () => {
   const server = await serve((socket) => {
     socket.pause();
     if (!socket.writableEnded && socket.bytesWritten === 0) socket.write(counted('no').replace('200 OK', '403 Denied'));
