@@ -3,6 +3,7 @@ import type { Effect } from './effects.js';
 import { planSample } from './plan.js';
 import type { Random } from './random.js';
 import { rotatedSize, rotationOf } from './rotation.js';
+import { hsvTables } from './steps/pixels/noise.js';
 import { compileTransform, type StepInput } from './transform.js';
 
 /** A source of these numbers in order, which counts them. */
@@ -52,6 +53,14 @@ test('a blur draws its sigma', () => {
     { kind: 'blur', kernel: [5, 3], sigma: 1.05 },
   ]);
   expect(random.drawn).toBe(1);
+});
+
+test('a hue that a shift makes negative goes round the circle before it is rounded down, as in NumPy', () => {
+  const huesOf = (hue: number) => [...hsvTables({ hue, saturation: 1, value: 1 }).subarray(0, 180)];
+  expect(huesOf(-0.01).slice(0, 4)).toEqual([178, 179, 0, 1]);
+  expect(huesOf(-0.5).slice(0, 2)).toEqual([90, 91]);
+  expect(huesOf(0.01).slice(-3)).toEqual([178, 179, 0]);
+  expect(huesOf(-1e-18)[0]).toBe(0);
 });
 
 test('a colour jitter draws three numbers for the order, then one for each change in use', () => {

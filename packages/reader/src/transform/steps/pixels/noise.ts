@@ -77,16 +77,24 @@ export const gaussianNoise = step(
 );
 
 export const hsv: EffectEntry<HsvEffect> = {
-  change: (picture, { hue, saturation, value }, { effects, scratch }) => {
-    const tables = new Uint8Array(768);
-    for (let i = 0; i < 256; i++) {
-      tables[i] = ((Math.trunc(i + hue * 180) % 180) + 180) % 180;
-      tables[256 + i] = Math.max(0, Math.min(255, i * saturation));
-      tables[512 + i] = Math.max(0, Math.min(255, i * value));
-    }
-    effects.lookUpHsv(picture, tables, scratch.allocate(HSV_SCRATCH_BYTES));
+  change: (picture, effect, { effects, scratch }) => {
+    effects.lookUpHsv(picture, hsvTables(effect), scratch.allocate(HSV_SCRATCH_BYTES));
   },
 };
+
+/**
+ * New hue, saturation and value of each byte, 256 of each. A hue goes round the circle before it is rounded down, as in
+ * Ultralytics' RandomHSV.
+ */
+export function hsvTables({ hue, saturation, value }: Omit<HsvEffect, 'kind'>): Uint8Array {
+  const tables = new Uint8Array(768);
+  for (let i = 0; i < 256; i++) {
+    tables[i] = (((i + hue * 180) % 180) + 180) % 180;
+    tables[256 + i] = Math.max(0, Math.min(255, i * saturation));
+    tables[512 + i] = Math.max(0, Math.min(255, i * value));
+  }
+  return tables;
+}
 
 export const noise: EffectEntry<NoiseEffect> = {
   change: (picture, { mean, sigma, key }, { effects, scratch }) => {
