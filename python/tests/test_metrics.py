@@ -1,6 +1,7 @@
 """How long loops wait, and why: report(), metrics() and what Prometheus reads."""
 
 import contextlib
+import gc
 import http.server
 import json
 import os
@@ -178,6 +179,27 @@ def test_prometheus_reads_all_loaders_of_the_process_until_they_are_closed(small
             text = answer.read().decode()
         assert len(re.findall(r"^shardtool_loader_batches_total\{", text, re.MULTILINE)) == 1
     assert other.metrics_url is None
+
+
+def test_a_loader_that_is_dropped_without_close_frees_its_port_and_sends_no_more_metrics(small, monkeypatch):
+    with Collector() as collector:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
+        monkeypatch.setenv("OTEL_METRIC_EXPORT_INTERVAL", "1")
+        loader = loader_of(small, metrics={"port": 0})
+        list(loader)
+        url = loader.metrics_url
+        threads = [thread for thread in threading.enumerate() if thread.name.startswith("shardtool metrics")]
+        assert len(threads) == 2
+        del loader
+        gc.collect()
+        for thread in threads:
+            thread.join()
+        with pytest.raises(urllib.error.URLError):
+            urllib.request.urlopen(url)
+        with loader_of(small, metrics={"port": 0}) as loader:
+            list(loader)
+            with urllib.request.urlopen(loader.metrics_url) as answer:
+                assert answer.status == 200
 
 
 def test_a_port_that_is_taken_is_an_error_of_the_option_and_a_warning_of_the_variable(small, monkeypatch):

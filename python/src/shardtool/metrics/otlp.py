@@ -168,7 +168,8 @@ def _headers(name: str, text: str) -> Tuple[Tuple[str, str], ...]:
 
 
 class _Sender:
-    """Sends until :meth:`end`, in a thread that the process does not wait for."""
+    """Sends until :meth:`end`, or until all loaders were garbage-collected, in a thread that the process does not wait
+    for."""
 
     def __init__(self, target: OtlpTarget) -> None:
         self._target = target
@@ -182,8 +183,16 @@ class _Sender:
         self._ended.set()
 
     def _run(self) -> None:
-        while not self._ended.wait(self._target.interval):
+        while not self._ended.wait(self._target.interval) and self._has_loaders():
             self._warn(self._send())
+
+    def _has_loaders(self) -> bool:
+        with _CHANGING:
+            if len(self.loaders) > 0:
+                return True
+            if _SENDERS.get(self._target) is self:
+                del _SENDERS[self._target]
+            return False
 
     def send_last(self) -> None:
         """Sends the counts of now. Waits no longer than for one request, whatever the collector does."""

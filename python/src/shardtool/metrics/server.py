@@ -65,10 +65,31 @@ class _Server(ThreadingHTTPServer):
     #: HTTP servers reuse addresses. On Linux, a port on which another process listens is an error all the same.
     allow_reuse_address = True
 
-    def __init__(self, host: str, port: int) -> None:
-        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    #: Time after which the thread notices that no loader is left.
+    timeout = 0.1
+
+    def __init__(self, address: MetricsAddress) -> None:
+        self.address_family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
         self.loaders: weakref.WeakSet[Loader[Any, Any]] = weakref.WeakSet()
-        super().__init__((host, port), _Handler)
+        self._address = address
+        super().__init__((address.host, address.port), _Handler)
+        # The thread ends with the process, which does not wait for it.
+        self.thread = threading.Thread(target=self._run, name="shardtool metrics", daemon=True)
+        self.thread.start()
+
+    def _run(self) -> None:
+        """Serves until the last loader was closed or garbage-collected."""
+        while self._has_loaders():
+            self.handle_request()
+        self.server_close()
+
+    def _has_loaders(self) -> bool:
+        with _CHANGING:
+            if len(self.loaders) > 0:
+                return True
+            if _SERVERS.get(self._address) is self:
+                del _SERVERS[self._address]
+            return False
 
     def server_bind(self) -> None:
         # The method of HTTPServer looks up the name of the host, which can take seconds.
@@ -118,13 +139,11 @@ def serve(address: MetricsAddress, loader: Loader[Any, Any]) -> Optional[Metrics
         server = _SERVERS.get(address)
         if server is None:
             try:
-                server = _Server(address.host, address.port)
+                server = _Server(address)
             except (OSError, OverflowError) as error:
                 _refuse(address, error)
                 return None
             _SERVERS[address] = server
-            # The thread ends with the process, which does not wait for it.
-            threading.Thread(target=server.serve_forever, args=(0.1,), name="shardtool metrics", daemon=True).start()
         server.loaders.add(loader)
     return address
 
@@ -139,8 +158,7 @@ def leave(address: MetricsAddress, loader: Loader[Any, Any]) -> None:
         if len(server.loaders) > 0:
             return
         del _SERVERS[address]
-    server.shutdown()
-    server.server_close()
+    server.thread.join()
 
 
 def url_of(address: MetricsAddress) -> Optional[str]:
