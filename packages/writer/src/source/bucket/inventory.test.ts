@@ -61,6 +61,23 @@ test('a manifest.json names the columns and the data files, which are next to it
   );
 });
 
+test('a data file of S3 Inventory with all versions has only the latest ones packed, also without its manifest', async () => {
+  const row = (key: string, latest: boolean, deleted: boolean, size: string) =>
+    `"photos","2026/${key}","123","${latest}","${deleted}","${size}","${TIME}","0123456789abcdef0123456789abcdef"`;
+  const gone = row('gone.jpg', true, true, '');
+  const rows = [
+    ...[gone, row('gone.jpg', false, false, '3'), row('a.jpg', false, false, '4'), row('a.jpg', true, false, '5')],
+    ...[row('b.jpg', true, false, '6'), row('b.jpg', false, true, '')],
+  ];
+  const expected = [
+    { name: 'a.jpg', size: 5, modifiedMs: Date.parse(TIME) },
+    { name: 'b.jpg', size: 6, modifiedMs: Date.parse(TIME) },
+  ];
+  expect(await read('versions.csv', rows.join('\n'))).toEqual(expected);
+  expect(await read('reversed.csv', rows.toReversed().join('\n'))).toEqual(expected.toReversed());
+  expect(await read('none.csv', `${gone}\n`)).toEqual([]);
+});
+
 test('a table with a header has plain keys, in any order of columns', async () => {
   const text = `ETag,Last-Modified,KEY,size\nx,${TIME},2026/a%20+.jpg,7\ny,,"2026/with, comma.jpg",8\n`;
   expect(await read('table.csv', text)).toEqual([

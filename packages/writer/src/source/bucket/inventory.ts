@@ -148,6 +148,8 @@ async function* csvRows(
       throw new SourceError({ path }, message);
     }
     if (found === null) {
+      // A delete marker has no size, so the first row that counts shows where the size is.
+      if (hasVersions(cells) && isOldVersion(VERSION_COLUMNS, (at) => cells[at]!, path, number)) continue;
       const guessed = guessedLayout(cells);
       isEncoded = guessed !== null;
       found = guessed ?? layoutOf(cells, path);
@@ -157,15 +159,24 @@ async function* csvRows(
   }
 }
 
+/** Columns of a data file of S3 Inventory with all versions. Column 2 is the identifier of the version. */
+const VERSION_COLUMNS = { bucket: 0, key: 1, isLatest: 3, isDeleteMarker: 4 } as const;
+
+function hasVersions(cells: readonly string[]): boolean {
+  const { isLatest, isDeleteMarker } = VERSION_COLUMNS;
+  return [isLatest, isDeleteMarker].every((at) => /^(?:true|false)$/i.test(cells[at] ?? ''));
+}
+
 /**
- * The columns of a data file of S3 Inventory, which has no header: bucket and key come first, and the others are
- * recognized by the form of their values. Null for a header.
+ * The columns of a data file of S3 Inventory, which has no header: bucket and key come first, and then three columns about
+ * versions if all versions are listed. The others are recognized by the form of their values. Null for a header.
  */
 function guessedLayout(cells: readonly string[]): Layout | null {
-  const size = cells.findIndex((cell, at) => at >= 2 && /^\d+$/.test(cell));
+  const [first, others] = hasVersions(cells) ? [VERSION_COLUMNS, 5] : [{ bucket: 0, key: 1 }, 2];
+  const size = cells.findIndex((cell, at) => at >= others && /^\d+$/.test(cell));
   if (size === -1) return null;
   const modified = cells.findIndex((cell) => /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(cell));
-  return { bucket: 0, key: 1, size, ...(modified !== -1 && { modified }) };
+  return { ...first, size, ...(modified !== -1 && { modified }) };
 }
 
 /** Throws SourceError if the column key or size is missing. */
@@ -190,8 +201,7 @@ function rowOf(
   number: number,
 ): Row {
   const value = (column: ColumnName) => (layout[column] === undefined ? null : valueAt(layout[column]));
-  const flag = (column: 'isLatest' | 'isDeleteMarker') => flagOf(value(column), column, path, number);
-  const isOld = flag('isDeleteMarker') === true || flag('isLatest') === false;
+  const isOld = isOldVersion(layout, valueAt, path, number);
   const key = String(value('key') ?? '');
   const size = sizeOf(value('size'));
   if (!isOld && (key === '' || !(Number.isSafeInteger(size) && size >= 0))) {
@@ -206,6 +216,15 @@ function rowOf(
     modifiedMs: timeOf(value('modified'), path, number),
     isOld,
   };
+}
+
+/** Whether a row is a delete marker, or a version that another one has replaced. */
+function isOldVersion(layout: Layout, valueAt: (column: number) => ColumnValue, path: string, number: number): boolean {
+  const flag = (column: 'isLatest' | 'isDeleteMarker') => {
+    const at = layout[column];
+    return at === undefined ? null : flagOf(valueAt(at), column, path, number);
+  };
+  return flag('isDeleteMarker') === true || flag('isLatest') === false;
 }
 
 /** NaN for a value that is not a decimal number. */
