@@ -5,6 +5,7 @@ import { readManifest } from '@shardtool/format';
 import { pack } from '@shardtool/writer';
 import { parquetWriteBuffer } from 'hyparquet-writer';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { makeSparseDataset } from '../bench/sparse-dataset.mjs';
 import { type BucketServer, defaultBucketServer } from './bucket-server.js';
 import { shardtool } from './cli-here.js';
 import { emptyFolder } from './datasets.js';
@@ -193,4 +194,20 @@ test('--manifest requires a bucket, excludes --files, and names a list of files'
   rmSync(file);
   const missing = await shardtool('pack', 's3://raw/set', newFolder(), '--manifest', file);
   expect([missing.code, missing.stderr]).toEqual([2, expect.stringContaining('list.csv cannot be read')]);
+});
+
+test('an append of a list of new files to a large dataset neither asks the bucket about the packed files nor lists them as gone', async () => {
+  const shards = emptyFolder();
+  await makeSparseDataset(shards, { samples: 120_000, shardSamples: 60_000 });
+  writeFileSync(
+    path.join(shards, 'pack.json'),
+    JSON.stringify({ version: 1, format: 'tar', shards: ['000000', '000001'], otherIndexes: [], options: {} }),
+  );
+  server.put('raw/set/new/1.jpg', jpeg(1), TIME_MS);
+  const file = path.join(emptyFolder(), 'day.csv');
+  writeFileSync(file, `key,size\nset/new/1.jpg,${jpeg(1).length}\n`);
+  const { changes } = await pack('s3://raw/set', shards, { manifest: file, append: true, workers: 1 });
+  expect(changes).toBeUndefined();
+  expect((await readManifest(shards)).samples).toBe(120_001);
+  expect(new Set(server.asked.map(({ key }) => key))).toEqual(new Set(['set/new/1.jpg']));
 });

@@ -140,7 +140,7 @@ export async function completePack(
   const { format, index: otherIndexes } = plannedTarget(header);
   const bad = [...(header.quarantined ?? []), ...results.flatMap(({ quarantined }) => quarantined)];
   const quarantined = [...bad, ...lostDuplicates(output, bad)];
-  // Duplicates of bad images were examined again: see `markPacked`.
+  // Duplicates of bad images were examined again: see `findPacked`.
   const earlier = base?.quarantined.filter(({ standsFor }) => standsFor === undefined) ?? [];
   await writeQuarantine(output, [...earlier, ...quarantined]);
   const { classes, columns } = header;

@@ -12,7 +12,7 @@ import { pathAt } from '../../source/file-table.js';
 import type { SourceFiles } from '../../source/source-files.js';
 
 /** Number of shards whose indexes are read concurrently. */
-const READ_AT_ONCE = 8;
+export const READ_AT_ONCE = 8;
 
 /** The prefix of a shard's name: the text before its number and dash. */
 export function nameOf(file: string | undefined): string {
@@ -37,15 +37,27 @@ function unchangedName(file: string): string {
   return file.replace(/-v[0-9a-f]{8}(?=\.)/, '');
 }
 
-/**
- * Returns 1 for each file that is the image of a sample of the dataset, or of an erased one, or was bad when it was packed. Throws {@link
- * OptionError} if the indexes do not record the files of the samples.
- */
-export async function markPacked(base: AppendBase, files: SourceFiles, naming: Naming): Promise<Uint8Array> {
-  const packed = new Uint8Array(files.count);
+/** Files of the source that a dataset has. */
+export interface PackedFiles {
+  /** 1 for each file that is the image of a sample of the dataset, or of an erased one, or was bad when it was packed. */
+  readonly marks: Uint8Array;
+  /** Number of samples whose files are in the source, by the file of their shard. Shards without any are absent. */
+  readonly samples: ReadonlyMap<string, number>;
+}
+
+/** Finds the files of a dataset. Throws {@link OptionError} if the indexes do not record the files of the samples. */
+export async function findPacked(base: AppendBase, files: SourceFiles, naming: Naming): Promise<PackedFiles> {
+  const marks = new Uint8Array(files.count);
+  const samples = new Map<string, number>();
   const reader = files.reader();
-  const mark = (paths: readonly string[]) => {
-    for (const file of reader.findAll(paths)) if (file !== -1) packed[file] = 1;
+  const mark = (paths: readonly string[]): number => {
+    let found = 0;
+    for (const file of reader.findAll(paths)) {
+      if (file === -1) continue;
+      marks[file] = 1;
+      found++;
+    }
+    return found;
   };
   const indexes = inTurn(base.manifest.shards, READ_AT_ONCE, async ({ file }) => ({
     file,
@@ -56,16 +68,17 @@ export async function markPacked(base: AppendBase, files: SourceFiles, naming: N
       const message = `${join(base.folder, file)}: its index does not record the files of its samples, so shardtool cannot tell which files are new; pack all of them to another folder.`;
       throw new OptionError({ shard: file }, message);
     }
-    mark(source);
+    const found = mark(source);
+    if (found > 0) samples.set(file, found);
   }
   const erased = await readTombstones(await openStorage(base.location, base.storage));
   for (let file = 0; erased.size > 0 && file < files.count; file++) {
-    const key = packed[file] === 1 ? undefined : naming.nameOf(reader.path(file))?.key;
-    if (key !== undefined && erased.has(key)) packed[file] = 1;
+    const key = marks[file] === 1 ? undefined : naming.nameOf(reader.path(file))?.key;
+    if (key !== undefined && erased.has(key)) marks[file] = 1;
   }
   // A duplicate of a bad image may itself be intact.
   mark(base.quarantined.filter(({ standsFor }) => standsFor === undefined).map(({ path }) => path));
-  return packed;
+  return { marks, samples };
 }
 
 /** A new image whose key is already in the dataset, and the error for it. */

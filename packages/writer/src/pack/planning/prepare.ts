@@ -65,16 +65,22 @@ export async function planSurvey(work: PrepareWork, survey: Survey): Promise<Pre
   };
   try {
     const list = () =>
-      base === null
+      base === null || packed === null
         ? null
         : listChanges(
             base,
-            { root, files, labels, ownFiles: labels ? ownFiles(files, root, labels) : new Set() },
+            {
+              root,
+              files,
+              packed: packed.samples,
+              labels,
+              ownFiles: labels ? ownFiles(files, root, labels) : new Set(),
+            },
             options,
           );
     let found = options.applyChanges ? await list() : null;
     if (options.applyChanges && found?.changes?.gone === base?.manifest.samples) refuseOtherSource(source.location);
-    for (const file of found?.again ?? []) packed![file] = 0;
+    for (const file of found?.again ?? []) packed!.marks[file] = 0;
     const planOptions = {
       ...options,
       classes: survey.classes,
@@ -84,7 +90,8 @@ export async function planSurvey(work: PrepareWork, survey: Survey): Promise<Pre
         textBytes: textBytesOf(labels.table),
         ownFiles: ownFiles(files, root, labels),
       },
-      base: base && packed ? { classes: base.manifest.classes.map(({ name }) => name), packed } : undefined,
+      base:
+        base && packed ? { classes: base.manifest.classes.map(({ name }) => name), packed: packed.marks } : undefined,
     };
     const whole = planShards(files, planOptions);
     if (whole.order.length === 0 && base === null) refuseEmpty(source.location, files, options.primary);

@@ -1,6 +1,6 @@
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { crc32, inLanes, sortByCodePoint } from '@shardtool/base';
+import { crc32, inLanes, inTurn, sortByCodePoint, totalOf } from '@shardtool/base';
 import { type FieldColumns, imageColumn, type ShardIndex } from '@shardtool/format';
 import { isRemote, openStorage, readWholeOf, type Storage } from '@shardtool/storage';
 import { type CheckedOptions, changesBytes } from '../../options.js';
@@ -12,10 +12,14 @@ import type { SourceChanges } from '../../plan/plan-record.js';
 import type { FileLabels } from '../../plan/shard-plan.js';
 import { matchingNames } from '../../source/bucket/scan-bucket.js';
 import type { FileReader, SourceFiles } from '../../source/source-files.js';
+import { type PackedFiles, READ_AT_ONCE } from './base-dataset.js';
 import { PackedFields } from './packed-fields.js';
 
 /** Number of concurrent requests for objects that a manifest does not list. */
 const REQUESTS_AT_ONCE = 16;
+
+/** Number of samples without a file in the source that are looked up at a time. */
+const LOOKED_UP_AT_ONCE = 100_000;
 
 /** A line of changed.jsonl. */
 interface ChangedFile {
@@ -30,6 +34,8 @@ interface SourceNow {
   /** Prefix of every path. */
   readonly root: string;
   readonly files: SourceFiles;
+  /** See {@link PackedFiles.samples}. */
+  readonly packed: PackedFiles['samples'];
   readonly labels: FileLabels | null;
   /** Files of the source that contain labels. */
   readonly ownFiles: ReadonlySet<number>;
@@ -87,7 +93,7 @@ interface FoundChange extends ChangedFile {
 
 async function* changedFiles(
   base: AppendBase,
-  { root, files, labels, ownFiles }: SourceNow,
+  { root, files, packed, labels, ownFiles }: SourceNow,
   options: CheckedOptions,
 ): AsyncGenerator<FoundChange> {
   const { folder, manifest } = base;
@@ -96,19 +102,32 @@ async function* changedFiles(
   const isOther = changesBytes(options);
   const classes = manifest.classes.map(({ name }) => name);
   const packedFields = PackedFields.of(files, manifest, options, ownFiles);
-  const missing = new Map<string, { shard: string; row: number }>();
   const storage = options.compare === 'checksum' ? await openStorage(root.replace(/\/$/, ''), options.storage) : null;
-  for (const { file } of manifest.shards) {
+  const listsGone = options.files === undefined && (options.applyChanges || !hasOnlyNew(packed, manifest.samples));
+  const missing = new Map<string, { shard: string; row: number }>();
+  async function* gone(): AsyncGenerator<FoundChange> {
+    const reason = 'it is no longer in the source';
+    for (const name of await goneOf([...missing.keys()], root, options)) {
+      yield { path: name, what: 'gone', reason, ...missing.get(name)!, number: -1 };
+    }
+    missing.clear();
+  }
+  const labelParts = labels === null ? [] : (['cls', 'columns'] as const);
+  const shards = listsGone ? manifest.shards : manifest.shards.filter(({ file }) => packed.has(file));
+  const indexes = inTurn(shards, READ_AT_ONCE, async ({ file }) => ({
+    file,
+    index: await readBaseIndex(base, file, ['source', 'fields', ...labelParts]),
+  }));
+  for await (const { file, index } of indexes) {
     const path = join(folder, file);
     const packedAt = statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY;
-    const labelParts = labels === null ? [] : (['cls', 'columns'] as const);
-    const index = await readBaseIndex(base, file, ['source', 'fields', ...labelParts]);
     const images = imageColumn(index);
     const numbers = reader.findAll(index.source);
     for (const [row, name] of index.source.entries()) {
       const number = numbers[row]!;
       if (number === -1) {
-        missing.set(name, { shard: file, row });
+        if (listsGone) missing.set(name, { shard: file, row });
+        if (missing.size === LOOKED_UP_AT_ONCE) yield* gone();
         continue;
       }
       const stored = isOther ? undefined : storedBytes(index.fields.get(naming.fieldOf(name)), images, row);
@@ -126,10 +145,13 @@ async function* changedFiles(
       if (other !== null) yield { path: name, what: 'relabelled', reason: other, ...place };
     }
   }
-  for (const name of await goneOf([...missing.keys()], root, options)) {
-    const reason = 'it is no longer in the source';
-    yield { path: name, what: 'gone', reason, ...missing.get(name)!, number: -1 };
-  }
+  yield* gone();
+}
+
+/** True for a source with fewer than half of many packed files: rather a folder or a list of new files than the whole source. */
+function hasOnlyNew(packed: PackedFiles['samples'], samples: number): boolean {
+  const missing = samples - totalOf([...packed.values()], (found) => found);
+  return missing > LOOKED_UP_AT_ONCE && missing * 2 > samples;
 }
 
 /** How files next to an image are compared with its sample. */
@@ -237,7 +259,7 @@ function otherLabel(
  * may select only some files.
  */
 async function goneOf(missing: readonly string[], root: string, options: CheckedOptions): Promise<readonly string[]> {
-  if (options.files !== undefined || missing.length === 0) return [];
+  if (missing.length === 0) return [];
   if (isRemote(root)) {
     const gone = await matchingNames(missing, options);
     return options.manifest === undefined ? gone : await absentFrom(root, gone, options);

@@ -23,7 +23,7 @@ import { sourceKind } from '../../source/source-kinds.js';
 import { readLines } from '../../source/text-file.js';
 import { measureFiles, shareFiles } from '../workers/pack-workers.js';
 import type { PrepareWork } from '../workers/work.js';
-import { appendColumnTypes, checkAppendedClasses, markPacked } from './base-dataset.js';
+import { appendColumnTypes, checkAppendedClasses, findPacked, type PackedFiles } from './base-dataset.js';
 
 /** Everything that a plan is made from. The caller must close its files. */
 export interface Survey extends Scan {
@@ -33,8 +33,8 @@ export interface Survey extends Scan {
   /** Rows of the labels whose file is missing. */
   readonly missingRows: readonly number[];
   readonly columnTypes: ReadonlyMap<string, ColumnType>;
-  /** For a growing dataset: 1 for each file that it has. */
-  readonly packed: Uint8Array | null;
+  /** Null unless a dataset grows. */
+  readonly packed: PackedFiles | null;
   /** If this and the recorded options are equal, the plan is the same: see {@link digestOfSource}. */
   readonly digest: string;
 }
@@ -72,7 +72,7 @@ export async function surveySource(work: PrepareWork): Promise<Survey> {
     const read = yolo && (await readYolo(yolo, root, files, flight, options.storage));
     const table = read?.labels ?? given;
     const labels = table && { table, rowOfFile: rowsOfFiles(files, table, onMissing), own: read?.own };
-    const packed = base && (await markPacked(base, files, new Naming(options)));
+    const packed = base && (await findPacked(base, files, new Naming(options)));
     ticker.begin('measure', files.count);
     await (scan.isMeasured ? shareFiles(workers, source, files) : measureFiles(workers, source, files));
     const digest = digestOfSource(root, files, classes, read === null ? [] : textsOf(read.labels));
