@@ -12,10 +12,10 @@ export interface Shape {
 
 export const WIDTH = 64;
 export const HEIGHT = 48;
-/** What red stands for a label. */
+/** The red value that stands for a label. */
 export const redOf = (label: number) => 60 + label * 20;
 
-/** The shapes on image `i`: none on every fifth, and no two touch. */
+/** The shapes on image `i`: none on every fifth image, and no two of them touch. */
 export function shapesOf(i: number): Shape[] {
   if (i % 5 === 4) return [];
   return Array.from({ length: 1 + (i % 4) }, (_, n) => ({
@@ -35,12 +35,12 @@ function pixelsOf(shapes: readonly Shape[]): Uint8Array {
   return pixels;
 }
 
-/** An array of float32 as NumPy writes it. */
+/** An array of float32 in the format of NumPy. */
 export function npyFloats(values: readonly number[], shape: readonly number[]): Buffer {
   return Buffer.concat([encodeNpyHeader('<f4', shape), Buffer.from(Float32Array.from(values).buffer)]);
 }
 
-/** A tar of such images with their objects as JSON (`objects`, and as lists side by side) and as `box.npy`, corners as parts. */
+/** A tar of such images with their objects as JSON (`objects`, and as parallel lists) and as `box.npy`, corners as fractions. */
 export function annotatedTar(samples: number): string {
   const file = path.join(emptyFolder(), 'annotated.tar');
   const parts = Array.from({ length: samples }, (_, i) => {

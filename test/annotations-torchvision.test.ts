@@ -4,7 +4,7 @@ import type { GivenAnnotations } from '#reader/transform/annotations';
 import { planSample } from '#reader/transform/plan';
 import { compileTransform, type StepInput } from '#reader/transform/transform';
 
-/** What fixtures/boxes/make.py writes down. */
+/** The cases that fixtures/boxes/make.py writes. */
 interface Case {
   readonly steps: readonly StepInput[];
   readonly width: number;

@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 
-/** Halves of pairs, which are no characters, lie behind so many code points. */
+/** Number of code points before the surrogates, which are not characters. */
 const BEFORE = 0xd800;
 const HALVES = 0x800;
 
 /**
- * Any code point, as a unit of `fc.string`. The same texts come as from its `binary`, which takes a second to make a table of all code
- * points, for each property anew.
+ * Any code point, as a unit of `fc.string`. It gives the same texts as fast-check's `binary`, which spends a second on a table of all
+ * code points for each property.
  */
 export const anyCodePoint: fc.Arbitrary<string> = fc.integer({ min: 0, max: 0x10ffff - HALVES }).map(
   (number) => String.fromCodePoint(number < BEFORE ? number : number + HALVES),

@@ -6,7 +6,7 @@ import { convert } from '@shardtool/writer';
 import { expect, test } from 'vitest';
 import { emptyFolder } from './datasets.js';
 
-/** Written as CIFAR's and MNIST's own pages say: see make.py there. */
+/** Written as the pages of CIFAR and MNIST describe: see make.py there. */
 const fixtures = 'test/fixtures/arrays';
 interface Image {
   readonly file: string;
@@ -15,7 +15,7 @@ interface Image {
   readonly pixel: readonly number[];
 }
 const expected: Record<string, Image[]> = JSON.parse(readFileSync(path.join(fixtures, 'expected.json'), 'utf8'));
-/** Which pixel is looked at: x, y. */
+/** The pixel that is compared: x, y. */
 const PLACES = { cifar10: [5, 9], cifar100: [31, 2], mnist: [20, 3] } as const;
 
 for (const [name, [x, y]] of Object.entries(PLACES)) {

@@ -1,4 +1,4 @@
-/** Shards of which some images end in the middle of their pixels, and loops over them. */
+/** Shards in which some images are truncated within their pixels, and loops over them. */
 import { copyFileSync } from 'node:fs';
 import path from 'node:path';
 import { type Loader, type LoaderOptions, openDataset } from '@shardtool/reader';
@@ -6,7 +6,7 @@ import { pack } from '@shardtool/writer';
 import { emptyFolder, packedSmall, smallImages } from './datasets.js';
 import { batchesOf, keysOf, look, type Seen } from './loader-look.js';
 
-/** 48 images, of which some end in the middle of their pixels; `bad` names them by number. */
+/** 48 images, some of which are truncated within their pixels; `bad` has their numbers. */
 async function packedWithBad(bad: readonly number[]): Promise<string> {
   const folder = await smallImages({ samples: 48 });
   for (const i of bad)
@@ -18,10 +18,10 @@ async function packedWithBad(bad: readonly number[]): Promise<string> {
 
 const keyOf = (i: number) => `a/${String(i).padStart(4, '0')}`;
 
-/** The same images, each of them whole. */
+/** The same images, all undamaged. */
 export const packedSound = () => packedSmall({ samples: 48 }, { maxShardSamples: 10 });
 
-/** In one stream, blocks are 8 rows that follow one another. One worker, unless more are asked for. */
+/** With one stream, blocks are 8 consecutive rows. One worker by default. */
 export const base = {
   transform: [{ name: 'resize', size: [24, 24] }],
   batchSize: 8,
@@ -34,11 +34,11 @@ export const base = {
 
 const sound = await batchesOf(await packedSound(), base);
 export const order = keysOf(sound);
-/** The last of one block; two that follow one another; the first and the last of one batch. */
+/** The last of one block; two consecutive ones; the first and the last of one batch. */
 export const badRows = [7, 18, 19, 32, 39];
 export const badKeys = badRows.map((row) => order[row]!);
 export const shards = await packedWithBad(badKeys.map((key) => Number(key.slice(2))));
-/** Packing the same names gives the same order, but not the same bytes of the bad ones. */
+/** Packing the same names gives the same order, but other bytes for the bad images. */
 export const soundRows = sound.flatMap(({ rows }) => rows);
 
 /** All batches of an epoch. */

@@ -40,7 +40,7 @@ describe.runIf(simulation !== null)('with the simulated driver', () => {
     const { device, slots, figures, failures } = JSON.parse(readFileSync(out, 'utf8')) as Report;
     expect([device, slots]).toEqual(['simulated device 0, compute capability 5.0', 'slots']);
     expect(figures.map(({ shardtool, torch }) => [shardtool, torch])).toEqual(new Array(6).fill([null, null]));
-    // Where python3 has no torch, or torch no CUDA, that is all that is missing.
+    // If python3 has no torch, or torch no CUDA, only that may be missing.
     expect(failures.filter((failure) => !failure.startsWith('torch: '))).toEqual([]);
   });
 
@@ -59,7 +59,7 @@ describe.runIf(simulation !== null)('with the simulated driver', () => {
     device.close();
     expect(simulation!.failure()).toBe('');
     expect(simulation!.living()).toBe(0);
-    // A copy of 4 x 224 x 224 x 3 bytes takes 0.1 ms a megabyte there, and the kernel what it is told.
+    // There, a copy of 4 x 224 x 224 x 3 bytes takes 0.1 ms per megabyte, and the kernel takes the time that it is given.
     expect(batchMs).toBeCloseTo(0.0602, 3);
     expect(kernelMs).toBeCloseTo(30, 3);
     expect(share).toBeCloseTo(1, 3);

@@ -3,13 +3,13 @@ import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach } from 'vitest';
 
-/** What the server does instead of answering; `lost`: it does what it is asked, and the answer does not arrive. */
+/** What the server does instead of responding; `lost`: it executes the request, but the response is lost. */
 export type BucketFault = 'reset' | 'lost' | { readonly status: number; readonly code?: string };
 
-/** One request as a test sees it. */
+/** A request as recorded for tests. */
 export interface BucketAsk {
   readonly method: string;
-  /** Behind the bucket. */
+  /** The key within the bucket. */
   readonly key: string;
   readonly query: URLSearchParams;
   readonly headers: http.IncomingHttpHeaders;
@@ -22,22 +22,22 @@ interface Stored {
 }
 
 /**
- * Buckets in memory that speak as much of S3 as is asked of them: lists by pages, conditions, uploads in parts (Amazon S3
- * API Reference). Signatures are not looked at. It goes wrong as a test says.
+ * Buckets in memory that implement the needed part of S3: paginated lists, conditions, multipart uploads (Amazon S3
+ * API Reference). Signatures are not checked. A test can inject faults.
  */
 export interface BucketServer {
   readonly endpoint: string;
   /** By `bucket/key`. */
   readonly objects: Map<string, Stored>;
-  /** Uploads in parts that were begun, and neither completed nor aborted. */
+  /** Multipart uploads that were started, and neither completed nor aborted. */
   readonly uploads: Map<string, Map<number, Stored>>;
   readonly asked: BucketAsk[];
-  /** Requests that were under way at once, at most. */
+  /** Maximum number of concurrent requests so far. */
   most: number;
   pageSize: number;
   latencyMs: number;
   fault: (ask: BucketAsk) => BucketFault | undefined;
-  /** What becomes of a list before it is sent; a list that is changed has no length, and ends with the connection. */
+  /** Changes a list before it is sent; a changed list has no length, and ends with the connection. */
   editList: (xml: string, ask: BucketAsk) => string;
   put(name: string, bytes: Uint8Array | string, modifiedMs?: number): void;
   /** Names in a bucket, sorted. */
@@ -62,7 +62,7 @@ export function useBucketServer(take: (server: BucketServer) => void): void {
   });
 }
 
-/** A server that is asked, with keys, wherever nothing names another: until it is stopped. */
+/** A server that is used, with credentials, if no other endpoint is set: until it is stopped. */
 export async function defaultBucketServer(): Promise<BucketServer> {
   const server = await bucketServer();
   const variables = {
@@ -74,7 +74,7 @@ export async function defaultBucketServer(): Promise<BucketServer> {
   Object.assign(process.env, variables);
   const { stop } = server;
   server.stop = async () => {
-    // The object stays: other test files of this process change it, too.
+    // The object is kept: other test files of this process change it, too.
     for (const [name, value] of before) {
       if (value === undefined) delete process.env[name];
       else process.env[name] = value;
@@ -173,7 +173,7 @@ export async function bucketServer(): Promise<BucketServer> {
       self.uploads.delete(uploadId);
       const inOrder = [...parts].sort(([a], [b]) => a - b).map(([, part]) => part);
       const whole = Buffer.concat(inOrder.map(({ bytes }) => bytes));
-      // As S3 has it: of the sums of the parts.
+      // As in S3: the checksum of the checksums of the parts.
       const sum = md5Of(Buffer.from(inOrder.map(({ etag }) => etag.slice(1, -1)).join(''), 'hex'));
       self.objects.set(name, stored(whole, sum, Date.now(), `-${inOrder.length}`));
       return [200, `<R><ETag>${self.objects.get(name)!.etag}</ETag></R>`];
@@ -242,7 +242,7 @@ function md5Of(bytes: Uint8Array): Buffer {
   return createHash('md5').update(bytes).digest();
 }
 
-/** `modifiedMs` in whole seconds, as headers say it. */
+/** `modifiedMs` in whole seconds, as in headers. */
 function stored(bytes: Buffer, md5: Buffer, modifiedMs = Date.now(), ending = ''): Stored {
   return { bytes, etag: `"${md5.toString('hex')}${ending}"`, modifiedMs: Math.floor(modifiedMs / 1000) * 1000 };
 }

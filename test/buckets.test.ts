@@ -59,7 +59,7 @@ function seenOf(batch: Batch, state: LoaderState): Seen {
   };
 }
 
-/** What the order below gives, sample after sample, and the size that is nearest to each of its samples. */
+/** The samples in the order below, and for each the nearest size. */
 async function expectedBatches(rows: number): Promise<{ size: readonly number[]; numbers: number[] }[]> {
   await using dataset = await openDataset(folder);
   const shapes: number[] = [];
@@ -107,7 +107,7 @@ test('the number of workers changes neither rows nor pixels', async () => {
   expect(await run({ workers: 3 })).toEqual(whole);
 });
 
-/** Of several ranks, what a batch shows of each sample: the rows that count, by number. */
+/** For several ranks, the properties of each sample in a batch: the valid rows, by index. */
 function together(ranks: readonly Seen[][]): { rows: number[]; shown: string[] }[] {
   return ranks[0]!.map((_, step) => {
     const rows = ranks.flatMap((seen) => {
@@ -315,7 +315,7 @@ test.each([
   ['what an overlay leaves out of a part of a mixture is in no bucket', 'without'],
 ])('%s', async (_name, overlay) => {
   const other = await packedSmall({ samples: 60 }, { maxShardSamples: 20, format: 'lmdb' });
-  // Numbers are those of the samples that are left.
+  // Indices are those of the remaining samples.
   const left = Array.from({ length: overlay === undefined ? 60 : 50 }, (_, i) => i);
   if (overlay !== undefined) {
     await using dataset = await openDataset(other);

@@ -41,7 +41,7 @@ import { emptyFolder, packedSmall } from './datasets.js';
 
 const shards = await packedSmall({ samples: 20, classes: 2 });
 
-/** Every function that takes call options, with all that it needs besides them. */
+/** Every function with call options, with its other arguments. */
 const TAKING_OPTIONS: readonly (readonly [string, (options: object, dataset: Dataset) => unknown])[] = [
   ['openDataset', (options) => openDataset(shards, options)],
   ['openMixture', (options) => openMixture([{ dataset: shards }], options)],
@@ -102,7 +102,7 @@ async function written(options: object): Promise<unknown> {
   }
 }
 
-/** The files of a folder, with their sizes: what a call that is refused or aborted leaves as it is. */
+/** The files of a folder, with their sizes, which a rejected or aborted call must not change. */
 function filesOf(folder: string): string[] {
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .sort()
@@ -111,7 +111,7 @@ function filesOf(folder: string): string[] {
 
 const copies: string[] = [];
 
-/** A copy of the dataset, which a call may change. */
+/** A copy of the dataset, which a call can change. */
 function copy(): string {
   const folder = emptyFolder();
   cpSync(shards, folder, { recursive: true });
@@ -164,7 +164,7 @@ test.each(TAKING_OPTIONS)('%s throws the reason of a signal that is aborted duri
   if (UNDOES_NOTHING.includes(name)) for (const folder of copies) expect(filesOf(folder)).toEqual(before);
 });
 
-/** Calls that write at their end alone. */
+/** Calls that write only at their end. */
 const UNDOES_NOTHING = ['splitDataset', 'subsetDataset', 'addOverlay'];
 
 test.each([
@@ -181,7 +181,7 @@ test.each([
   expect((error as Error).message).toContain(message);
 });
 
-/** What no function of the API takes. */
+/** Values that no function of the API accepts. */
 const JUNK: readonly unknown[] = [
   null,
   0,
@@ -201,7 +201,7 @@ const JUNK: readonly unknown[] = [
   new Uint8Array(2),
   Object.create(null),
 ];
-/** Functions with as many arguments as a caller has to give, and then options. */
+/** Functions with the number of required arguments, which are followed by options. */
 const CALLS: readonly (readonly [string, (...junk: readonly never[]) => unknown])[] = [
   ['openDataset', openDataset],
   ['openMixture', openMixture],
@@ -225,7 +225,7 @@ const CALLS: readonly (readonly [string, (...junk: readonly never[]) => unknown]
   ['planMixture', planMixture],
 ];
 
-/** What a call throws, or rejects with; what it gives is closed, or its first value requested. */
+/** The error that a call throws or rejects with; its result is closed, or its first value requested. */
 async function failureOf(call: () => unknown): Promise<unknown> {
   try {
     const result = (await call()) as { close?(): unknown; next?(): unknown } | undefined;
@@ -236,7 +236,7 @@ async function failureOf(call: () => unknown): Promise<unknown> {
   }
 }
 
-/** The stacks of what calls with junk fail with, unless shardtool foresaw it. */
+/** The stacks of unexpected errors of calls with random arguments. */
 async function unforeseen(call: (...junk: readonly never[]) => unknown, first: unknown): Promise<string[]> {
   const found: string[] = [];
   for (const junk of JUNK) {

@@ -17,7 +17,7 @@ const CALLBACKS = [
   ['rejects', () => Promise.reject(failure)],
 ] as const;
 
-/** A dataset of three shards, the second of which is cut. */
+/** A dataset of three shards, the second of which is truncated. */
 async function damaged(): Promise<string> {
   const dataset = await packedSmall({ samples: 9 }, { maxShardSamples: 3 });
   truncateSync(path.join(dataset, '000001.tar'), 2000);

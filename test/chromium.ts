@@ -1,4 +1,4 @@
-/** Debian's chromium, where there is one: without windows, if there is that, for half of the processor time. */
+/** Debian's chromium if it is installed, preferably the headless variant, which needs half of the processor time. */
 import { existsSync } from 'node:fs';
 import { type Browser, chromium } from 'playwright-core';
 
@@ -14,9 +14,9 @@ if (!hasChromium) {
 }
 
 export function launchChromium(): Promise<Browser> {
-  // A process for each page, and one in advance, is what a person gets who opens many sites.
+  // By default it starts a process per page, and one in advance, which suits a person with many open sites.
   const args = ['--renderer-process-limit=1'];
-  // Its sandbox takes a user that is not root.
+  // Its sandbox does not work for root.
   if (process.getuid?.() === 0) args.push('--no-sandbox');
   return chromium.launch({ executablePath: executable!, args });
 }

@@ -58,7 +58,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true }));
 const MESSAGE = 'expected 1 & got "2"';
 
-/** A report of vitest: how the tests of each file ended; a file without tests did not load. */
+/** A report of vitest: the results of the tests in each file; a file without tests could not be loaded. */
 function vitest(name: string, files: Record<string, string[]>): string {
   const testResults = Object.entries(files).map(([file, tests]) => ({
     name: join(root, file),

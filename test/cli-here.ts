@@ -5,7 +5,7 @@ import { runCli } from '#cli/cli';
 import { fail } from '#cli/terminal/outcome';
 import { withoutProgress } from './cli-process.js';
 
-/** What a command did in this process. */
+/** The result of a command that ran in this process. */
 export interface Outcome {
   readonly code: number;
   readonly stdout: string;
@@ -14,14 +14,14 @@ export interface Outcome {
   readonly bytes: Buffer;
 }
 
-/** What Node itself says of files that a command which failed has left to the end of its process. */
+/** Warnings of Node about open files that a failed command leaves to the end of its process. */
 const OF_NODE = /^\(node:\d+\) (Warning: Closing file descriptor|\[DEP0137\]|\(Use `node)/;
 
 let last: Promise<unknown> = Promise.resolve();
 
 /**
- * Runs `shardtool` with these arguments in this process, one after the other, for a quarter of the time of a process of its own.
- * For what commands print and make; what they do with signals, terminals and the environment needs `cli-process.ts`.
+ * Runs `shardtool` with these arguments in this process, one call after the other, in a quarter of the time of a separate process.
+ * For tests of output and files; tests of signals, terminals and the environment need `cli-process.ts`.
  */
 export function shardtool(...args: string[]): Promise<Outcome> {
   const next = last.then(() => run(args));
@@ -34,7 +34,7 @@ async function run(args: readonly string[]): Promise<Outcome> {
   const before = { console: globalThis.console, env: process.env, exitCode: process.exitCode };
   const writes = { stdout: process.stdout.write, stderr: process.stderr.write };
   const streams = { stdout: keep(stdout!), stderr: keep(stderr!) };
-  // A flag for remote places goes into the environment.
+  // A flag for remote storage is set in the environment.
   process.env = { ...before.env };
   process.exitCode = undefined;
   globalThis.console = new Console(streams);
@@ -42,7 +42,7 @@ async function run(args: readonly string[]): Promise<Outcome> {
   process.stderr.write = streams.stderr.write.bind(streams.stderr) as typeof process.stderr.write;
   try {
     await runCli(args, (error, flags) => fail(error, args, flags));
-    // Warnings come a little later.
+    // Warnings are emitted a little later.
     await setImmediate();
     const bytes = Buffer.concat(stdout!);
     const code = Number(process.exitCode ?? 0);
@@ -57,7 +57,7 @@ async function run(args: readonly string[]): Promise<Outcome> {
   }
 }
 
-/** Takes everything at once, as `write` does where a pipe is never full. */
+/** Accepts everything at once, like `write` to a pipe that is never full. */
 function keep(chunks: Buffer[]): Writable {
   return new Writable({
     highWaterMark: Number.MAX_SAFE_INTEGER,

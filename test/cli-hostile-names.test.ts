@@ -6,15 +6,15 @@ import { emptyFolder } from './datasets.js';
 import { archive, entry, pax, record } from './tar-craft.js';
 
 const photo = readFileSync('examples/photos/cat/cat_001.jpg');
-/** ESC [ 2 J, BEL, the C1 control CSI, a mark that turns the direction of text, TAB and newline. */
+/** ESC [ 2 J, BEL, the C1 control CSI, a mark that reverses the direction of text, TAB and newline. */
 const STEERING = '\u001b[2J\u0007\u009b31m\u202e\t\n';
 
-/** Fails where output steers a terminal. */
+/** Fails if output contains control sequences of a terminal. */
 function expectHarmless({ stdout, stderr }: Outcome): void {
   for (const text of [stdout, stderr]) expect(text.replaceAll(/[\n\t]/g, '')).not.toMatch(/[\p{Cc}\u202a-\u202e]/u);
 }
 
-/** A tar of other software with such names as keys and fields, long ones too, and such text as a value. */
+/** A foreign tar with such names as keys and fields, including long ones, and such text as a value. */
 function hostileTar(): string {
   const keys = [`a${STEERING}b`, 'plain', 'k'.repeat(5000)];
   const entries = keys.flatMap((key) => [

@@ -15,7 +15,7 @@ const folder = emptyFolder();
 const at = (name: string) => path.join(folder, name);
 cpSync(shards, at('copied'), { recursive: true });
 
-/** A command line of each command that succeeds, in this order. `view` serves until it is stopped, and has its own test. */
+/** A successful command line for each command, in this order. `view` serves until it is stopped, and has a separate test. */
 const SUCCESSES: Readonly<Record<string, readonly string[]>> = {
   pack: ['examples/photos', at('packed'), '--include', 'cat/**'],
   convert: [shards, at('lmdb'), '--format', 'lmdb'],
@@ -109,7 +109,7 @@ test('every command reports an error as JSON with --json: a stable code, a messa
     const error = { code: 'ERR_SHARDTOOL_USAGE', message: expect.stringContaining('Unknown option'), exitCode: 2 };
     expect([name, code, parsed(stdout)]).toEqual([name, 2, [{ error }]]);
     expect(stderr).toMatch(/^shardtool: Unknown option --no-such-option/);
-    // A dataset, source or folder that is not there.
+    // A dataset, source or folder that does not exist.
     const first = Object.keys(command.arguments)[0];
     if (first === undefined || command.isLocal === true) continue;
     const missing = Object.keys(command.arguments).map((argument) => (argument === 'name' ? 'x' : at('nowhere')));

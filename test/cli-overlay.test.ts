@@ -59,7 +59,7 @@ test('an overlay is created, listed, used, verified and removed', async () => {
   expect(verified.stdout).toMatch(/^overlays\/split\.jsonl\t.* has changed since it was written; restore it/);
 });
 
-/** One dataset for all that only fails. */
+/** One dataset for all commands that only fail. */
 const untouched = once(() => packedPhotos());
 
 function once<T>(make: () => Promise<T>): () => Promise<T> {

@@ -151,7 +151,7 @@ test('a dry run exits with 1 if the pack would stop at a bad file, and with 0 if
   expect([await codeOf('--dry-run', ...left), await codeOf(...left)]).toEqual([0, 0]);
 });
 
-/** In shards of eight: a pack of them takes long enough to be stopped. */
+/** In shards of eight: packing them takes long enough to be interrupted. */
 const FILES = 1600;
 
 test.each([

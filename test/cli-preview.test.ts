@@ -167,7 +167,7 @@ test('with aspect buckets preview draws one row per size', async () => {
   expect(code).toBe(0);
   expect(stdout).toContain('6 images of 192x320, 256x256, 320x192 pixels');
   const { width, height } = await sharp(output).metadata();
-  // Two of the widest beside each other, and one row under the other, with room between them.
+  // Two of the widest next to each other, and one row below the other, with gaps between them.
   expect(width).toBeGreaterThan(2 * 320);
   expect(width).toBeLessThan(2 * 320 + 100);
   expect(height).toBeGreaterThan(320 + 256 + 192);
@@ -192,7 +192,7 @@ test('preview draws boxes where the transform has moved them', async () => {
   for (let at = 0; at < drawn.length; at += 3) {
     if (drawn.compare(plain, at, at + 3, at, at + 3) === 0) continue;
     edges++;
-    // Under an edge there is a shape: black has no red in it.
+    // Below an edge there is a shape: black has no red in it.
     expect(plain[at]).toBeGreaterThan(50);
   }
   const shapes = Array.from({ length: 6 }, (_, i) => shapesOf(i)).flat();

@@ -9,13 +9,13 @@ const cli = fileURLToPath(new URL('../packages/cli/', import.meta.url));
 export const bin = path.join(cli, JSON.parse(readFileSync(path.join(cli, 'package.json'), 'utf8')).bin.shardtool);
 
 /**
- * Standard error without lines of progress, which begin with the time: a command that takes more than 5 seconds prints them, and on
- * a busy machine that can be any command.
+ * Standard error without progress lines, which begin with the time: a command that takes more than 5 seconds prints them, and on
+ * a busy machine any command may take that long.
  */
 export const withoutProgress = (stderr: string): string =>
   stderr.replace(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ .*\n/gm, '');
 
-/** What a process did. */
+/** The result of a process. */
 export interface Outcome {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
@@ -25,25 +25,25 @@ export interface Outcome {
   readonly bytes: Buffer;
 }
 
-/** Runs `shardtool` with these arguments as a process of its own. */
+/** Runs `shardtool` with these arguments in a separate process. */
 export function shardtool(...args: string[]): Promise<Outcome> {
   return run(process.execPath, [bin, ...args]);
 }
 
-/** The same with further variables in its environment. */
+/** The same with additional environment variables. */
 export function shardtoolWith(env: NodeJS.ProcessEnv, ...args: string[]): Promise<Outcome> {
   return run(process.execPath, [bin, ...args], env);
 }
 
-/** Runs a line in bash, in which `shardtool` is the program. */
+/** Runs a line in bash, where `shardtool` is the program. */
 export function bash(line: string, env: NodeJS.ProcessEnv = {}): Promise<Outcome> {
   const program = `shardtool() { "${process.execPath}" "${bin}" "$@"; }; export -f shardtool; ${line}`;
   return run('bash', ['-c', program], env);
 }
 
 /**
- * Runs a line in bash with a terminal of 100 columns as its input and output; `stdout` is what the terminal gets. What the
- * line `typing` prints is typed there.
+ * Runs a line in bash with a terminal of 100 columns as its input and output; `stdout` is the output on the terminal. The
+ * output of the line `typing` is typed there.
  */
 export function terminal(line: string, env: NodeJS.ProcessEnv = {}, typing = ':'): Promise<Outcome> {
   const quoted = `stty cols 100; ${line}`.replaceAll("'", `'\\''`);
@@ -53,8 +53,8 @@ export function terminal(line: string, env: NodeJS.ProcessEnv = {}, typing = ':'
 
 function run(command: string, args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Outcome> {
   return new Promise((resolve, reject) => {
-    // Neither the colours of the test runner's terminal nor its options are those of the program, and what Node takes
-    // for a CI service's terminal has no colours.
+    // The colours of the test runner's terminal and its options must not affect the program, and Node uses no colours
+    // in a terminal that it considers to be of a CI service.
     const { FORCE_COLOR, NO_COLOR, NODE_OPTIONS, CI, TMUX, COLORTERM, ...inherited } = process.env;
     const child = spawn(command, args, {
       stdio: ['ignore', 'pipe', 'pipe'],

@@ -76,7 +76,7 @@ test('a host that refuses connections from the start is given up within seconds'
   expect(code).not.toBe(0);
   const [, tries] = /the connection was refused; tried (\d+) times/.exec(stderr)!;
   expect(Number(tries)).toBeGreaterThan(2);
-  // As many as there are for a host that has answered before take half a minute.
+  // The retries for a host that has answered before would take half a minute.
   expect(Number(tries)).toBeLessThan(10);
   expect(stderr).toContain('the connection was refused. shardtool tries again.');
 });

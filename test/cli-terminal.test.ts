@@ -4,14 +4,14 @@ import { bash, terminal } from './cli-process.js';
 import { emptyFolder } from './datasets.js';
 import { jpeg, newFolder, tree } from './pack-workbench.js';
 
-/** Enough files for some tenths of a second. */
+/** Enough files for a pack of some tenths of a second. */
 const source = tree(Object.fromEntries(Array.from({ length: 1500 }, (_, i) => [`a/${i}.jpg`, jpeg(i)])));
-/** Enough for whatever does not depend on time. */
+/** Enough for tests that do not depend on time. */
 const few = tree({ 'a/1.jpg': jpeg(1), 'a/2.jpg': jpeg(2) });
 const ESCAPE = '\u001b';
 /** SGR sequences of ECMA-48 end in m. */
 const COLOUR = new RegExp(`${ESCAPE}\\[[\\d;]*m`);
-/** 0 alone sets back to normal. */
+/** Only 0 resets all attributes. */
 const withoutNormal = (text: string) => text.replaceAll(`${ESCAPE}[0m`, '');
 
 test('a pack on a terminal draws a progress bar without colours, and removes it at the end', async () => {
@@ -19,7 +19,7 @@ test('a pack on a terminal draws a progress bar without colours, and removes it 
   const { code, stdout } = await terminal(`shardtool pack ${source} ${output} --max-shard-samples 10 --workers 1`);
   expect(code).toBe(0);
   expect(stdout).toMatch(/pack \[=* *\] [\d,]+ of 1,500 files/);
-  // The bar hides the cursor while it stands.
+  // The cursor is hidden while the bar is shown.
   expect(stdout.lastIndexOf(`${ESCAPE}[?25h`)).toBeGreaterThan(stdout.lastIndexOf(`${ESCAPE}[?25l`));
   expect(stdout.trimEnd().split('\n').at(-2)).toContain('Packed 1,500 files');
   expect(withoutNormal(stdout)).not.toMatch(COLOUR);

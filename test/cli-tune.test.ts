@@ -8,7 +8,7 @@ const shards = await packedPhotos();
 
 test('tune prints the bottleneck, every remedy with its gain, and the options; it leaves no files', async () => {
   const temporary = emptyFolder();
-  // The sample has no classes, and its images are in a field of another name.
+  // The sample has no classes, and its images are in a field with another name.
   const chosen = ['--where', 'cls in (0, 1)', '--image', 'jpg', '--streams', '4'];
   const flags = ['--batch-size', '8', '--cpu-budget', '1', '--seconds', '1', '--memory', '1MB', '--json', ...chosen];
   const { code, stdout, stderr } = await shardtoolWith({ TMPDIR: temporary }, 'tune', shards, ...flags);
@@ -21,7 +21,7 @@ test('tune prints the bottleneck, every remedy with its gain, and the options; i
     expect.arrayContaining(['resized copy', 'faster storage']),
   );
   for (const { times } of result.gains) expect(times).toBeGreaterThanOrEqual(1);
-  // The process alone takes more than 1 MB.
+  // The process alone needs more than 1 MB.
   expect(result).toMatchObject({ fitsMemory: false, options: { prefetchBatches: 1 } });
   expect(readdirSync(temporary)).toEqual([]);
 });

@@ -43,8 +43,8 @@ test('unpacked files pack again to the same shards', async () => {
   await shardtool('unpack', shards, folder, '--fields', 'jpg', '--quiet');
   expect(filesIn(folder)).toEqual(photos);
   await shardtool('pack', folder, again, '--max-shard-samples', '10');
-  // The note says what a dataset was made from, which is another folder here.
-  // Nor was there a README.md in it that was skipped.
+  // The record contains the source of a dataset, which is another folder here.
+  // It also did not contain a README.md that was skipped.
   for (const file of filesIn(shards).filter((name) => name !== 'pack.json' && name !== 'skipped.jsonl')) {
     expect(readFileSync(path.join(again, file)).equals(readFileSync(path.join(shards, file)))).toBe(true);
   }

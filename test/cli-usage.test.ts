@@ -125,7 +125,7 @@ function expectOneLine({ code, stdout, stderr }: Outcome, exitCode: number, sent
 test.each(['10.24.1', '18.20.8', '20.18.3', '20.19.0', '24.0.0'])(
   'on Node %s the command starts, or reports in one line that this Node is too old, before it loads anything',
   async (version) => {
-    // The program as it is installed, with nothing of what it loads.
+    // The program as installed, without the modules that it loads.
     const folder = emptyFolder();
     mkdirSync(path.join(folder, 'lib'), { recursive: true });
     cpSync(bin, path.join(folder, 'lib', path.basename(bin)));
@@ -160,7 +160,7 @@ const ASKED = [
   { words: ['bench', '--checksum', 'al'], completed: ['always'] },
 ];
 
-/** What `completion bash` prints. */
+/** The script that `completion bash` prints. */
 const bashScript = path.join(emptyFolder(), 'script');
 writeFileSync(bashScript, (await program('completion', 'bash')).stdout);
 
@@ -181,7 +181,7 @@ test.skipIf(!zsh).each(ASKED)(
   'zsh completes $words with the printed script, also after npx',
   async ({ words, completed }) => {
     const complete = async (typed: readonly string[], by: string) => {
-      // What zsh would offer is printed.
+      // The completions of zsh are printed.
       const offer = `compdef() { : }; _describe() { print -l -- \${(P)2%%:*} }; _default() { print default }`;
       const line = `${offer}; source <(shardtool completion zsh); words=(${typed.join(' ')}); CURRENT=${typed.length}; ${by}`;
       const { stdout } = await bash(

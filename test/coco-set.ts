@@ -3,14 +3,14 @@ import path from 'node:path';
 import { probeImage } from '@shardtool/format';
 import { emptyFolder } from './datasets.js';
 
-/** Names of categories by their ids, which have gaps, as COCO's. */
+/** Names of categories by their ids, which have gaps as in COCO. */
 const CATEGORIES = [
   { id: 7, name: 'truck' },
   { id: 1, name: 'person' },
   { id: 18, name: 'dog' },
 ];
 
-/** What is wrong with annotations, by their ids, and how a pack counts it. */
+/** Faults of annotations, by their ids, and how a pack counts each. */
 export const ODD: Readonly<Record<number, string>> = {
   900: 'of an unknown image',
   901: 'of an unknown category',
@@ -19,7 +19,7 @@ export const ODD: Readonly<Record<number, string>> = {
   904: 'without a box',
 };
 
-/** Photos in a folder `images`, and a file of COCO's annotations of them: image i has i mod 3 objects; and some odd ones. */
+/** Photos in a folder `images`, and a COCO annotations file for them: image i has i mod 3 objects; and some odd ones. */
 export function cocoSet(samples: number): { readonly images: string; readonly annotations: string } {
   const folder = emptyFolder();
   const images = path.join(folder, 'images');

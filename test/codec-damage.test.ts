@@ -11,19 +11,19 @@ import { TIMES } from './repetitions.js';
 
 const child = fileURLToPath(new URL('codec-damage-child.mjs', import.meta.url));
 const { name } = await chooseCodec();
-/** The other ways decode whole images, damaged ones several times: fewer say as much there. */
+/** Other codecs decode whole images, and damaged ones several times, so fewer cases are enough for them. */
 const images = (name === 'turbojpeg' ? 4000 : 600) * TIMES;
 const CHILDREN = 2;
-/** For all of them together; they take a fraction of it. */
+/** For all cases together, which need a fraction of it. */
 const WATCHDOG_MS = 50_000 * TIMES;
 
 interface Outcome {
   readonly pixels: number;
   readonly warnings: number;
   readonly errors: number;
-  /** Errors that are none of ours. */
+  /** Errors that are not a ShardtoolError. */
   readonly foreign: readonly string[];
-  /** Images after which a byte beside the row had changed. */
+  /** Images after which a byte outside the row had changed. */
   readonly spoiled: readonly number[];
 }
 
@@ -37,7 +37,7 @@ test(`${images} randomly damaged JPEGs give pixels or a ShardtoolError: no crash
     expect(outcomes.flatMap(({ spoiled }) => spoiled)).toEqual([]);
     const total = (count: (outcome: Outcome) => number) => outcomes.reduce((sum, outcome) => sum + count(outcome), 0);
     expect(total(({ pixels, errors }) => pixels + errors)).toBe(images);
-    // The damage is neither too much nor too little to say something.
+    // The damage is neither too much nor too little for a useful test.
     for (const count of [total(({ pixels }) => pixels), total(({ errors }) => errors)]) {
       expect(count).toBeGreaterThan(images / 10);
     }

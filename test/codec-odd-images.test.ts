@@ -7,8 +7,8 @@ import { createChecker } from '#reader/codec/check';
 import { cut, difference, fixture, MAX_PIXELS, Workbench, wholeOf } from './codec-workbench.js';
 
 /**
- * The columns "whole" and "read" of fixtures/odd-images/EXPECTED.md, file by file. `refused`: it is never packed, and
- * neither checked nor read; `top`: pixels where the crop lies above the cut, else bad.
+ * The columns "whole" and "read" of fixtures/odd-images/EXPECTED.md, file by file. `refused`: the file is never packed, and
+ * neither checked nor read; `top`: a crop above the truncation has pixels, and any other crop is bad.
  */
 const EXPECTED = {
   'alpha.png': { whole: 'good', read: 'pixels' },
@@ -109,7 +109,7 @@ function png16(values: readonly number[], colour: number, channels: number): Uin
   ]);
 }
 
-/** What the check counts. */
+/** The warnings that the check counts. */
 function warningsOf(name: keyof typeof EXPECTED | string): number {
   return name === 'flipped-bits.jpg' && choice.name === 'turbojpeg' ? 1 : 0;
 }
@@ -121,7 +121,7 @@ async function expectPixels(name: string, bytes: Uint8Array): Promise<void> {
   codec.header(bytes);
   const exact = await workbench.decodeWith(codec, bytes, wholeOf(picture), 1);
   expect(difference(picture.pixels, exact.pixels).largest).toBe(0);
-  // Pillow refuses a file without an end marker.
+  // Pillow rejects a file without an end marker.
   if (name === 'no-end-marker.jpg') return;
   expect(picture).toMatchObject({ width: pillow[name]!.width, height: pillow[name]!.height });
   expect(createHash('sha256').update(exact.pixels).digest('hex')).toBe(pillow[name]!.sha256);
@@ -130,7 +130,7 @@ async function expectPixels(name: string, bytes: Uint8Array): Promise<void> {
 async function expectPixelsAboveTheCut(bytes: Uint8Array): Promise<void> {
   const top = { x: 30, y: 0, width: 200, height: 60 };
   const above = await workbench.decode(bytes, top);
-  // The same photo, whole.
+  // The same photo, undamaged.
   const original = await workbench.decode(fixture('odd-images/no-end-marker.jpg'));
   expect(Buffer.compare(above.pixels, cut(original, top))).toBe(0);
   await expect(workbench.decode(bytes)).rejects.toMatchObject(bad);

@@ -14,7 +14,7 @@ interface Expected {
 const expected = JSON.parse(readFileSync(new URL('./fixtures/codec/expected.json', import.meta.url), 'utf8')) as {
   readonly images: Readonly<Record<string, Expected>>;
 };
-/** What Pillow makes of the images in fixtures/pillow, as they are stored and turned as their metadata say. */
+/** The pixels that Pillow decodes from the images in fixtures/pillow, as stored and rotated as their metadata say. */
 const ofPillow = Object.entries(
   JSON.parse(readFileSync(new URL('./fixtures/pillow/expected.json', import.meta.url), 'utf8')) as Readonly<
     Record<string, { readonly stored: Expected; readonly upright: Expected }>
@@ -44,7 +44,7 @@ test.each(ofPillow)('%s has the same pixels as with Pillow, stored and upright',
   turnPixels(memory, { offset: 0, stride: picture.width * 3, warnings: 0 }, size, orientation, target);
   const turned = { ...size, sha256: sha256(memory.subarray(target)) };
   expect(turned).toEqual(upright);
-  // Pillow turns a TIFF as it opens it.
+  // Pillow rotates a TIFF when it opens it.
   const asStored = { width: picture.width, height: picture.height, sha256: sha256(picture.pixels) };
   if (!name.endsWith('.tif')) expect(asStored).toEqual(stored);
 });

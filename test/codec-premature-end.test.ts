@@ -3,7 +3,7 @@ import { cut, fixture, type Picture, Workbench } from './codec-workbench.js';
 
 const workbench = await Workbench.open();
 
-/** Images whose rows come one after the other, so that a cut leaves those above it whole. */
+/** Images whose rows are stored in order, so that a truncated image has the rows above complete. */
 const singleScan = ['420', '444', '410', 'gray', 'cmyk', 'ycck', 'restart-rows', 'restart-blocks', 'arithmetic'];
 const layered = ['progressive-420', 'progressive-444', 'arithmetic-progressive-422', 'scan-per-component'];
 
@@ -21,13 +21,13 @@ test.each(singleScan)('%s, truncated anywhere, gives exactly the rows that are s
     }
     expect(good, `rows of ${part}`).toBeGreaterThan(whole.height * (part - 0.4));
     expect(await decodeTop(start, whole, whole.height), `all of ${part}`).toBeNull();
-    // Behind the cut there is nothing but fill.
+    // After the truncation there is only fill.
     const corner = { x: whole.width - 6, y: whole.height - 6, width: 6, height: 6 };
     await expect(workbench.decode(start, corner)).rejects.toThrow(/end/i);
   }
 });
 
-// An arithmetic coder leaves out what its decoder fills in, so there only an end marker tells that nothing is missing.
+// An arithmetic coder omits zeros that its decoder fills in, so only an end marker proves that nothing is missing.
 test.each([...singleScan, ...layered].filter((name) => !name.startsWith('arithmetic')))(
   '%s without its end marker loses nothing, and counts as a warning',
   async (name) => {

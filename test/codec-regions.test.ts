@@ -5,7 +5,7 @@ import { cut, dice, fixture, type Picture, Workbench } from './codec-workbench.j
 
 const workbench = await Workbench.open();
 const regions = workbench.codecs.choice.name === 'turbojpeg';
-// Codecs without regions decode the whole image each time: fewer crops say as much there.
+// Codecs without regions decode the whole image each time, so fewer crops are enough for them.
 const crops = regions ? 60 : 6;
 const images = readdirSync(new URL('./fixtures/codec/', import.meta.url)).filter(
   (name) => name.endsWith('.jpg') && name !== 'twelve-bit.jpg',
@@ -38,7 +38,7 @@ test('every single pixel of a small image has the same value as in a full decode
   }
 });
 
-/** A rectangle inside, as often small as large, as often at an edge as not. */
+/** A rectangle inside, equally often small and large, and equally often at an edge and not. */
 function someRect({ width, height }: Picture, random: (n: number) => number): Rect {
   const [x, w] = someStretch(width, random);
   const [y, h] = someStretch(height, random);

@@ -17,7 +17,7 @@ const PAGE = 65_536;
 const SCRATCH_PAGES = 512;
 const GUARD = Buffer.alloc(1024, 0xa5);
 
-/** A file below test/fixtures, in shared memory as the readers have it. */
+/** A file below test/fixtures, in shared memory as in the readers. */
 export function fixture(name: string): Uint8Array {
   const bytes = readFileSync(new URL(`./fixtures/${name}`, import.meta.url));
   const shared = new Uint8Array(new SharedArrayBuffer(bytes.length));
@@ -25,7 +25,7 @@ export function fixture(name: string): Uint8Array {
   return shared;
 }
 
-/** The codecs of SHARDTOOL_CODEC over a scratch that lies between guard bytes. */
+/** The codecs of SHARDTOOL_CODEC with scratch memory between guard bytes. */
 export class Workbench {
   readonly codecs: OpenCodecs;
   readonly #scratch: Scratch;
@@ -42,13 +42,13 @@ export class Workbench {
     for (const guard of this.#guards()) guard.set(GUARD);
   }
 
-  /** Decodes a part of an image, all of it by default. Throws where a byte beside the scratch has changed. */
+  /** Decodes a part of an image, all of it by default. Throws if a byte outside the scratch has changed. */
   async decode(bytes: Uint8Array, crop?: Rect, reduction: Reduction = 1): Promise<Picture> {
     const { codec, header } = openImage(this.codecs, bytes, MAX_PIXELS);
     return this.decodeWith(codec, bytes, crop ?? wholeOf(header, reduction), reduction);
   }
 
-  /** Whether the image can be shrunk while it is decoded. */
+  /** Whether the image can be decoded at a reduced size. */
   isReducible(bytes: Uint8Array): boolean {
     return openImage(this.codecs, bytes, MAX_PIXELS).header.reducible;
   }
@@ -94,7 +94,7 @@ export function cut(picture: Picture, { x, y, width, height }: Rect): Uint8Array
   return pixels;
 }
 
-/** Whole numbers below n, in an order that `seed` decides. */
+/** The integers below n, in an order that depends on `seed`. */
 export function dice(seed: number): (n: number) => number {
   let state = seed;
   return (n) => {
@@ -103,7 +103,7 @@ export function dice(seed: number): (n: number) => number {
   };
 }
 
-/** The largest difference of two arrays of bytes, and the mean one. */
+/** The largest and the mean difference of two byte arrays. */
 export function difference(a: Uint8Array, b: Uint8Array): { largest: number; mean: number } {
   if (a.length !== b.length) throw new Error(`${a.length} bytes beside ${b.length}.`);
   let largest = 0;

@@ -25,7 +25,7 @@ useBucketServer((started) => {
   server = started;
 });
 
-/** Every sample in the order of the dataset, with all that is known about it. */
+/** Every sample in the order of the dataset, with all its data. */
 async function samplesOf(location: string, options: { version?: string; overlay?: string } = {}): Promise<unknown[]> {
   await using dataset = await openDataset(location, options);
   const found: unknown[] = [];
@@ -45,7 +45,7 @@ async function samplesOf(location: string, options: { version?: string; overlay?
 
 const sizesOf = async (location: string) => (await readManifest(location)).shards.map(({ samples }) => samples);
 
-/** A dataset of one larger shard, and of one shard for each of four days. */
+/** A dataset of one large shard, and of one shard for each of four days. */
 async function daily(output: string, more: object = {}): Promise<string> {
   const images = emptyFolder();
   const labels = path.join(emptyFolder(), 'labels.csv');

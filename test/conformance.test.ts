@@ -62,7 +62,7 @@ test.skipIf(python === null)('the Python reader agrees with shardtool on random 
     const expected = await found(dataset);
     writeFileSync(path.join(folder, 'expected.json'), JSON.stringify(expected));
     expect(reader('conformance', path.dirname(folder)), `round ${round}`).toMatchObject({ status: 0, stderr: '' });
-    // The test can fail: one sample that is another one.
+    // This proves that the test can fail: one sample is different.
     expected.samples[0]!.key += 'x';
     writeFileSync(path.join(folder, 'expected.json'), JSON.stringify(expected));
     expect(reader('conformance', path.dirname(folder)).status, `round ${round}`).toBe(1);

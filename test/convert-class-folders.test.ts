@@ -1,4 +1,4 @@
-/** A tar of class folders becomes what packing the unpacked folder makes of it. */
+/** Converting a tar of class folders gives the same as packing the unpacked folder. */
 import { execFileSync } from 'node:child_process';
 import { createReadStream, existsSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -20,12 +20,12 @@ const folder = emptyFolder();
 const [tar, gzip] = [path.join(folder, 'photos.tar'), path.join(folder, 'photos.tar.gz')];
 const inOrder = ['--sort=name', '-C', source];
 execFileSync('tar', ['-cf', tar, ...inOrder, './cat', './dog']);
-// The class that comes second by its name comes first.
+// The class that is second by name is first.
 execFileSync('tar', ['-czf', gzip, ...inOrder, 'dog', 'cat']);
 const labels = path.join(folder, 'labels.csv');
 writeFileSync(labels, 'path,class,score\ncat/1.jpg,pet,1\ndog/1.JPG,wolf,2\ncat/deep/2.jpg,pet,\n');
 
-/** Samples by their key, without what a tar does not know. */
+/** Samples by their key, without data that a tar does not contain. */
 async function contentsOf(output: string) {
   const samples = (await samplesOf(output)).sort((a, b) => (a.key < b.key ? -1 : 1));
   await using dataset = await openDataset(output);

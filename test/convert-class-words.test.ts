@@ -1,4 +1,4 @@
-/** Tars whose field `cls`, or another text, is the name of the class. */
+/** Tars whose field `cls`, or another text field, is the name of the class. */
 import { createReadStream, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { openDataset } from '@shardtool/reader';
@@ -9,7 +9,7 @@ import { emptyFolder } from './datasets.js';
 import { jpeg, newFolder } from './pack-workbench.js';
 import { archive, END, entry } from './tar-craft.js';
 
-/** Writes a tar with an image for each of these words, which are in a field. Returns its path. */
+/** Writes a tar with one image per word, with the word in a field. Returns its path. */
 function tarOf(file: string, words: readonly (string | Uint8Array | null)[], field = 'cls'): string {
   const at = path.basename(file, '.tar');
   const entries = words.flatMap((word, i) => [

@@ -9,7 +9,7 @@ import { digestsOf, newFolder } from './pack-workbench.js';
 const source = newFolder();
 await pack(await smallImages({ samples: 400 }), source, { maxShardSamples: 10 });
 
-/** Converts in a process of its own, kills it at once when `isTime` says so, and tells whether it was killed. */
+/** Converts in a separate process, kills it as soon as `isTime` returns true, and returns whether it was killed. */
 async function killedConvert(output: string, isTime: () => boolean): Promise<boolean> {
   const script = `import { convert } from '@shardtool/writer';
     await convert(${JSON.stringify(source)}, ${JSON.stringify(output)}, { format: 'lmdb', workers: 1 });`;
@@ -30,12 +30,12 @@ test('a killed conversion resumes, and the result is byte-for-byte identical to 
   await convert(source, alone, { format: 'lmdb' });
   let output = newFolder();
   let isKilled = false;
-  // Where the machine is busy, a conversion may end before anybody looks: then another one is begun.
+  // On a busy machine a conversion may end before `isTime` is checked: then another one is started.
   for (let tries = 0; !isKilled && tries < 20; tries++) {
     output = newFolder();
     const hasShard = (stem: string) => existsSync(path.join(output, 'pack.state', `${stem}.json`));
     isKilled = await killedConvert(output, () => hasShard('000000'));
-    // Once more, further on.
+    // Once more, at a later point.
     if (isKilled) isKilled = await killedConvert(output, () => hasShard('000007'));
   }
   expect(isKilled).toBe(true);

@@ -27,7 +27,7 @@ import {
 
 const layouts: readonly WrittenLayoutName[] = ['tar', 'lmdb', 'msgpack'];
 
-/** Samples with a checksum in place of each payload, so that a difference can be shown. */
+/** Samples with a checksum in place of each payload, so that differences are readable. */
 async function briefly(folder: string): Promise<PackedSample[]> {
   return (await samplesOf(folder)).map((sample) => ({
     ...sample,
@@ -37,7 +37,7 @@ async function briefly(folder: string): Promise<PackedSample[]> {
   }));
 }
 
-/** One pack of 60 photos with a label column, in three layouts by way of each other. */
+/** One pack of 60 photos with a label column, in three layouts, each converted from the previous one. */
 const dataset = {} as Record<WrittenLayoutName, string>;
 
 beforeAll(async () => {

@@ -1,4 +1,4 @@
-/** A tar of one tar a class, as ImageNet comes, becomes what packing the class folders makes of it. */
+/** Converting a tar of one tar per class, such as ImageNet, gives the same as packing the class folders. */
 import { execFileSync } from 'node:child_process';
 import { createReadStream, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -19,7 +19,7 @@ const outer = path.join(folder, 'ILSVRC2012_img_train.tar');
 for (const name of CLASSES)
   execFileSync('tar', ['-cf', path.join(folder, `${name}.tar`), '--sort=name', '-C', path.join(source, name), '.']);
 const inner = (names: readonly string[]) => names.map((name) => `./${name}.tar`);
-// The class that comes second by its name comes last.
+// The class that is second by name is last.
 execFileSync('tar', ['-cf', outer, '-C', folder, ...inner([CLASSES[0]!, CLASSES[2]!, CLASSES[1]!])]);
 
 async function contentsOf(output: string) {

@@ -7,7 +7,7 @@ import { expect, test } from 'vitest';
 import { emptyFolder } from './datasets.js';
 import { filesIn, JPEG, newFolder, tree } from './pack-workbench.js';
 
-/** Holds the indexes for other loaders against the shards beside them. */
+/** Checks the indexes for other loaders against the shards next to them. */
 async function expectIndexes(folder: string, tars: readonly string[]): Promise<void> {
   const { shardlist } = JSON.parse(readFileSync(path.join(folder, 'shardindex.json'), 'utf8'));
   expect(shardlist.map(({ url }: { url: string }) => url)).toEqual(tars);

@@ -1,4 +1,4 @@
-/** A pattern with braces stands for shards of one or several folders, for every command that takes a dataset. */
+/** A pattern with braces expands to shards in one or several folders, for every command that takes a dataset. */
 import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { openDataset } from '@shardtool/reader';

@@ -11,7 +11,7 @@ import { emptyFolder } from './datasets.js';
 import { filesIn, jpeg, newFolder } from './pack-workbench.js';
 
 const SAMPLES = 40;
-/** The source of all tests: 40 samples with classes, columns and masks of some. */
+/** The source of all tests: 40 samples with classes and columns, some with masks. */
 const source = () => {
   const images = emptyFolder();
   const rows: string[] = [];

@@ -11,7 +11,7 @@ import { expect, test } from 'vitest';
 import { emptyFolder } from './datasets.js';
 import { digestsOf, filesIn, JPEG, newFolder, PNG, samplesOf } from './pack-workbench.js';
 
-/** An archive of these files, by tar-stream. */
+/** An archive of these files, written with tar-stream. */
 async function tarOf(files: readonly (readonly [name: string, content: string | Uint8Array])[]): Promise<Buffer> {
   const archive = tarPack();
   for (const [name, content] of files) archive.entry({ name }, Buffer.from(content));
@@ -24,7 +24,7 @@ async function tarOf(files: readonly (readonly [name: string, content: string | 
 /** `files`, compressed by zstd 1.5 in two frames. */
 const ZSTD = 'test/fixtures/tar/two-frames.tar.zst';
 
-/** The same bytes in pieces of these sizes, in turn. */
+/** The same bytes in pieces of these sizes, repeatedly. */
 function inPieces(bytes: Buffer, sizes: readonly number[]): Readable {
   function* pieces(): Generator<Buffer> {
     for (let at = 0, i = 0; at < bytes.length; i++) {
@@ -84,7 +84,7 @@ test('a stream, a compressed stream and a file give the same bytes, in pieces of
       async (sizes, gzip) => {
         const output = newFolder();
         await convert(inPieces(gzip ? gzipSync(tar) : tar, sizes), output, { maxShardSamples: 2, name: 'x' });
-        // It notes what a conversion was made from, which of a stream nobody knows.
+        // It records the source of a conversion, which is unknown for a stream.
         const [{ 'pack.json': _, ...made }, { 'pack.json': __, ...asked }] = [digestsOf(output), digestsOf(wanted)];
         expect(made).toEqual(asked);
       },
@@ -181,7 +181,7 @@ test('a stream that fails, or is aborted, rejects with its error', async () => {
   await expect(convert(createReadStream('/nowhere'), newFolder())).rejects.toThrow('ENOENT');
 });
 
-/** A tar in which every image of a class folder is a link, as sets are made of a pool of images. */
+/** A tar in which every image of a class folder is a link, as in datasets that share a pool of images. */
 async function linkedTar(): Promise<Buffer> {
   const archive = tarPack();
   archive.entry({ name: 'cat/1.png', type: 'symlink', linkname: '../pool/a.png' });
@@ -266,7 +266,7 @@ test('gzip is detected from the content, whatever the name of the file, alone an
     const output = newFolder();
     expect(await convert(input, output), name).toMatchObject({ samples: 5, shards: 1 });
   }
-  // One that is none in spite of its name is read as it is.
+  // A file that is not compressed, despite its name, is read as it is.
   writeFileSync(path.join(folder, 'b.tar.gz'), plain);
   expect(await convert(path.join(folder, 'b.tar.gz'), newFolder())).toMatchObject({ samples: 5 });
   const tars = path.join(folder, 'tars');
@@ -329,7 +329,7 @@ test('a compressed tar cannot be used for training, and the error for an unsuppo
   await expect(convert(createReadStream(file), newFolder())).rejects.toThrow(sentence);
 });
 
-/** The commands that compress, where they are installed, with the extension of their files. */
+/** The compression commands, if they are installed, with the extension of their files. */
 const COMMANDS = [
   ['xz', 'xz'],
   ['bzip2', 'bz2'],
@@ -347,7 +347,7 @@ test.skipIf(COMMANDS.length === 0)(
       for (const source of [file, createReadStream(file, { highWaterMark: 100 })]) {
         const output = newFolder();
         await convert(source, output);
-        // pack.json names the source.
+        // pack.json contains the source.
         for (const folder of [output, expected]) rmSync(path.join(folder, 'pack.json'), { force: true });
         expect(digestsOf(output), command).toEqual(digestsOf(expected));
       }

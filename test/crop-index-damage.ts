@@ -12,7 +12,7 @@ const PACKED = 2 ** 20;
 const ENTRIES = 2 ** 21;
 const TARGET = 6 * 2 ** 20;
 
-/** A kernel in a memory of which it is known what it may write. */
+/** A kernel in a memory with known writable ranges. */
 export class DamageBench {
   readonly maker = new CropIndexMaker();
   readonly kernel: CropIndexKernel;
@@ -24,14 +24,14 @@ export class DamageBench {
     this.memory = Buffer.from(memory.buffer);
   }
 
-  /** Unpacks and splices; whether a small JPEG came of it. Throws where something was written that was not to be; the file and index are as they were. */
+  /** Unpacks and splices; returns whether that gave a small JPEG. Throws if anything else, such as the file or the index, was changed. */
   run(image: Uint8Array, index: Uint8Array, wanted: GroupRange, room: number): boolean {
     const { memory, kernel } = this;
     memory.set(image, SOURCE);
     memory.set(index, PACKED);
     if (kernel.parse(SOURCE, image.length) < 0) return false;
     const { mcusX, mcusY } = kernel.grid;
-    // Every other one may lie outside of the image.
+    // Every other crop may be outside the image.
     const range = room % 2 === 0 ? wanted : within(wanted, Math.ceil(mcusX / Math.max(1, index[0] ?? 1)), mcusY);
     const count = (range.bottom - 1) * Math.ceil(mcusX / Math.max(1, index[0] ?? 1)) + range.right + 1;
     const entriesEnd = ENTRIES + count * 12;
@@ -71,7 +71,7 @@ const changes = (most: number) =>
     },
   );
 
-/** How many small JPEGs came of so many damaged indexes and files. */
+/** The number of small JPEGs from this many damaged indexes and files. */
 export function checkDamage(bench: DamageBench, runs: number): number {
   let made = 0;
   fc.assert(
@@ -85,7 +85,7 @@ export function checkDamage(bench: DamageBench, runs: number): number {
         const own = bench.maker.make(image.bytes) as Uint8Array;
         const index = damaged(own, inIndex, how.cutIndex === 0 ? 0.5 : 1);
         if (how.fill < 2) index.fill(how.fill === 0 ? 0 : 255, 5);
-        // Half of the time only the index is wrong.
+        // In half of the cases only the index is damaged.
         const bytes = damaged(image.bytes, how.room % 4 < 2 ? [] : inImage, how.cutImage === 0 ? 0.7 : 1);
         const range = { left, right: left + 1 + width, top, bottom: top + 1 + height };
         if (bench.run(bytes, index, range, 4096 + 128 + how.room)) made++;

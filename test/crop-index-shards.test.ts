@@ -9,11 +9,11 @@ import { makeJpeg } from './jpeg-maker.js';
 import { randomOf } from './random.js';
 
 let folder: string;
-/** The batches of an epoch as they are without crop indexes, whatever the layout. */
+/** The batches of an epoch without crop indexes, which are the same in every layout. */
 let today: Buffer[];
 const at = (...names: string[]) => path.join(folder, ...names);
 
-/** 4:2:0, 4:4:4, gray and a restart interval; and one that has no crop index. */
+/** 4:2:0, 4:4:4, gray and a restart interval; and one image that has no crop index. */
 const KINDS = [
   { quality: 85, subsampling: 2 },
   { quality: 85, subsampling: 0 },
@@ -36,7 +36,7 @@ beforeAll(async () => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** The rows of one epoch, and how many images were decoded by a crop index. */
+/** The rows of one epoch, and the number of images that were decoded with a crop index. */
 async function epoch(location: string | string[], options = {}, opening = {}): Promise<[Buffer[], number]> {
   const dataset = await openDataset(location, opening);
   const loader = dataset.loader({
@@ -130,7 +130,7 @@ test.each(['first-epoch', 'always', 'never'] as const)(
     const file = path.join(output, '000000.crops');
     const bytes = readFileSync(file);
     const random = randomOf('damaged crop indexes');
-    // The records and the end of the file stay whole.
+    // The records and the end of the file are intact.
     for (let i = 0; i < 20; i++) bytes[Math.floor(random() * (bytes.length - 600))]! ^= 1 << (i % 8);
     writeFileSync(file, bytes);
     expect((await epoch(output, { ...order, checksum }))[0]).toEqual(expected);

@@ -11,7 +11,7 @@ import { type JpegOptions, makeJpeg, type Samples } from './jpeg-maker.js';
 const PAGE = 65_536;
 const PAGES = 2048;
 
-/** An image with every sampling, table and restart interval that a baseline JPEG may have. */
+/** An image with any sampling, tables and restart interval that a baseline JPEG can have. */
 export interface DrawnImage {
   readonly bytes: Uint8Array;
   readonly width: number;
@@ -69,10 +69,10 @@ export function draw(width: number, height: number, channels: 3 | 4, kind: numbe
   return { width, height, channels, values };
 }
 
-/** Evenly spread, unlike fc.double. */
+/** Uniformly distributed, unlike fc.double. */
 const fraction = fc.nat(1000).map((thousandths) => thousandths / 1000);
 
-/** A part of an image, and how far it is reduced: as numbers from 0 to 1, for any image. Many are small, and begin on a block. */
+/** A part of an image, and its reduction: as fractions, for any image. Many are small, and begin on a block. */
 export const parts = fc.record({
   x: fraction,
   y: fraction,
@@ -96,7 +96,7 @@ export function cropOf(image: { width: number; height: number }, part: Part): Re
   return { x, y, width, height };
 }
 
-/** Makes indexes and decodes crops by them and without them. */
+/** Creates indexes, and decodes crops with and without them. */
 export class CropBench {
   readonly maker = new CropIndexMaker();
   readonly codec: TurboJpegCodec;
@@ -115,14 +115,14 @@ export class CropBench {
     this.#scratch = new Scratch(memory, { offset: PAGE, bytes: (PAGES - 1) * PAGE });
   }
 
-  /** RGB of a crop as it is decoded without an index. */
+  /** RGB of a crop that is decoded without an index. */
   async today(bytes: Uint8Array, crop: Rect, reduction: Reduction): Promise<Uint8Array> {
     this.#scratch.reset();
     this.codec.header(bytes);
     return this.#rows(await this.codec.decodeRegion(bytes, crop, reduction, this.#scratch), crop);
   }
 
-  /** The same by an index; null where that does not work. */
+  /** The same with an index; null if that is not possible. */
   spliced(bytes: Uint8Array, index: Uint8Array, crop: Rect, reduction: Reduction): Uint8Array | null {
     this.#scratch.reset();
     this.codec.header(bytes);
@@ -141,7 +141,7 @@ export class CropBench {
   }
 }
 
-/** Throws unless crops by an index have the pixels of the whole image; the number of crops: `runs` images of up to `longest` pixels a side, 8 crops each. */
+/** Compares crops with an index to the whole image: 8 crops for each of `runs` images of up to `longest` pixels a side. Returns their number. */
 export async function checkPixels(bench: CropBench, runs: number, longest: number): Promise<number> {
   let crops = 0;
   await fc.assert(

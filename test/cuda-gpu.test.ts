@@ -3,7 +3,7 @@ import { describe } from 'vitest';
 import { deviceSuite } from './device-suite.js';
 
 /**
- * Whether there is a GPU. False after a line that says why not; an error where `SHARDTOOL_REQUIRE_GPU` is set, so that a
+ * Whether there is a GPU. If not, prints the reason and returns false, or throws if `SHARDTOOL_REQUIRE_GPU` is set, so that a
  * run on a machine with a GPU cannot pass without it.
  */
 async function hasGpu(): Promise<boolean> {
@@ -17,5 +17,5 @@ async function hasGpu(): Promise<boolean> {
   }
 }
 
-// Values are within 1 ulp of the CPU's; a driver takes a few megabytes now and then for itself.
+// Values are within 1 ulp of the CPU's; a driver sometimes allocates a few megabytes for itself.
 describe.runIf(await hasGpu())('on a GPU', () => deviceSuite({ ulp: 1, slackBytes: 2 ** 25 }));

@@ -35,7 +35,7 @@ interface Work {
   readonly bytes: Uint8Array;
 }
 
-/** What the emitted text makes of bytes, one thread after the other; threads past the last pixel run, too. */
+/** The result of the emitted text for these bytes, thread by thread; threads past the last pixel run, too. */
 function interpret(dtype: (typeof KINDS)[number]['dtype'], layout: 'nchw' | 'nhwc', work: Work): DataView {
   const module = parseModule(ptxModule(dtype, layout));
   const { images, plane, normalization, bytes } = work;
@@ -55,7 +55,7 @@ function interpret(dtype: (typeof KINDS)[number]['dtype'], layout: 'nchw' | 'nhw
   return target;
 }
 
-/** Of value i of the result: the image's byte and its channel. */
+/** For value i of the result: the byte of the image and its channel. */
 function sourceOf(value: number, layout: 'nchw' | 'nhwc', plane: number): { at: number; channel: number } {
   if (layout === 'nhwc') return { at: value, channel: value % 3 };
   const image = Math.floor(value / (3 * plane));
@@ -63,7 +63,7 @@ function sourceOf(value: number, layout: 'nchw' | 'nhwc', plane: number): { at: 
   return { at: (image * plane + (value % plane)) * 3 + channel, channel };
 }
 
-/** The upper half of the nearest of the two bfloat16 around a float32, found by their distance; ties to even. */
+/** The upper half of the nearer of the two bfloat16 around a float32, found by their distance; ties to even. */
 function nearestBfloat16(value: number): number {
   const view = new DataView(new ArrayBuffer(4));
   view.setFloat32(0, value);
@@ -152,7 +152,7 @@ test.runIf(assembler !== null)("NVIDIA's assembler accepts every module, for the
   const files = ['bench/gpu/spin.ptx', 'test/fixtures/trap.ptx'].map((file) => readFileSync(file, 'latin1'));
   for (const text of [...KINDS.map(({ dtype, layout }) => ptxModule(dtype, layout)), ...files]) {
     for (const target of ['sm_50', 'sm_70', 'sm_90', 'sm_120']) expect(assemble(text, target)).toBe('');
-    // The version before does not know sm_50: a driver as old as can be takes ours.
+    // The previous version does not support sm_50: the oldest possible driver accepts the module.
     expect(assemble(text.replace('.version 4.0', '.version 3.1'), 'sm_50')).toMatch(
       /3\.1 does not support .target sm_50/,
     );

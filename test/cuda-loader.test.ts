@@ -64,7 +64,7 @@ describe.runIf(driver !== null)('with the simulated driver', () => {
   beforeEach(() => simulation.reset());
   afterEach(() => expect(simulation.failure()).toBe(''));
 
-  /** What the first batch fails with. */
+  /** The error of the first batch. */
   async function failureOf(options: Partial<DeviceLoaderOptions> = {}): Promise<unknown> {
     await using dataset = await openDataset(shards);
     await using loader = dataset.loader({ ...onDevice, ...options });
@@ -76,7 +76,7 @@ describe.runIf(driver !== null)('with the simulated driver', () => {
     }
   }
 
-  // The first one: later the driver is loaded already.
+  // This test must be first: later the driver is already loaded.
   test('a driver that finds no device reports so in one sentence, and can be tried again', async () => {
     simulation.fail('cuInit', 0, 100);
     const error = await failureOf();
@@ -120,7 +120,7 @@ describe.runIf(driver !== null)('with the simulated driver', () => {
     const of = (stream: number) =>
       calls.flatMap((call) => (call.includes(` stream ${stream}`) ? [call.replace(` stream ${stream}`, '')] : []));
     const copy = ['cuMemcpyHtoDAsync_v2', 'cuLaunchKernel'];
-    // Of the first slot event 0 is `ready` and 1 is `consumed`; of the second 2 and 3.
+    // For the first slot event 0 is `ready` and 1 is `consumed`; for the second 2 and 3.
     expect(of(1)).toEqual([
       ...copy,
       'cuEventRecord event 0',
@@ -140,7 +140,7 @@ describe.runIf(driver !== null)('with the simulated driver', () => {
     others(3, 'cuMemAlloc_v2');
     others(3, 'cuMemFree_v2');
     others(0, 'cuMemHostAlloc');
-    // What may be under way ends before the memory that it uses is given back, and the context goes last.
+    // Pending work ends before the memory that it uses is freed, and the context is released last.
     const given = calls.indexOf('cuStreamSynchronize');
     const ofMemory = calls.filter((call, at) => at < given && /Unregister|Free|Destroy|Unload/.test(call));
     expect(ofMemory).toEqual([]);

@@ -1,4 +1,4 @@
-/** What is a damaged image is one rule, in packs, checks, inspections and loaders. */
+/** Packs, checks, inspections and loaders agree on which images are damaged. */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { crc32 } from '@shardtool/base';
@@ -15,7 +15,7 @@ import { plainTiff } from './tiff-craft.js';
 const read = (name: string) => readFileSync(path.join('test/fixtures', name));
 const upTo = (bytes: Buffer, share: number) => bytes.subarray(0, Math.floor(bytes.length * share));
 
-/** The same PNG with another checksum of its first pixels, which are as they were. */
+/** The same PNG with another checksum for its first pixels, which are unchanged. */
 function wrongSum(png: Buffer): Buffer {
   const bytes = Buffer.from(png);
   const at = bytes.indexOf('IDAT');
@@ -52,7 +52,7 @@ const bad = Object.keys(DAMAGED).sort();
 const keyOf = (file: string) => file.replace(/\.\w+$/, '').replaceAll('.', '_');
 const lenient = { onBad: 'quarantine', maxBad: 1, shuffle: false } as const;
 
-/** What a pack with these options leaves out. */
+/** The images that a pack with these options skips. */
 async function leftOut(options: PackOptions): Promise<string[]> {
   const output = newFolder();
   await pack(source, output, { ...lenient, ...options });
@@ -95,7 +95,7 @@ test('verify and inspect report the same images, and so does a loader, unless on
   for await (const _ of loader);
   const refused = loader.report().badSamples.map(({ key }) => key);
   await loader.close();
-  // All of its pixels are there, and a loader that takes a part of an image does not look at its end.
+  // All of its pixels are present, and a loader that needs a part of an image does not read to its end.
   expect(refused.sort()).toEqual(bad.map(keyOf).filter((key) => key !== 'bad/no-end'));
 });
 

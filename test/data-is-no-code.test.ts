@@ -1,4 +1,4 @@
-/** SECURITY.md: what lies in a dataset, or comes as JSON, names no code and leads nowhere else. */
+/** SECURITY.md: the content of a dataset, and JSON, cannot load code or lead to other locations. */
 import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { addOverlay, openDataset, type TransformInput } from '@shardtool/reader';

@@ -8,7 +8,7 @@ import { inject } from 'vitest';
 
 const folders: string[] = [];
 
-/** {@link emptyFolder}s of a test file. */
+/** The {@link emptyFolder}s of a test file. */
 export function removeFolders(): void {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
 }
@@ -20,7 +20,7 @@ export function emptyFolder(): string {
   return folder;
 }
 
-/** The 60 example photos in shards: ten samples each unless `options` say otherwise. */
+/** The 60 example photos in shards, by default of ten samples each. */
 export function packedPhotos(options: PackOptions = {}): Promise<string> {
   return ownCopy(['photos', options], (output) =>
     pack('examples/photos', output, { maxShardSamples: 10, workers: 1, ...options }),
@@ -28,8 +28,8 @@ export function packedPhotos(options: PackOptions = {}): Promise<string> {
 }
 
 /**
- * A copy of what `make` puts into a folder that it is given. Whichever file of a run asks first for what `description` says
- * makes it; the others copy. `description` holds all that decides what is made.
+ * A copy of the files that `make` writes to the folder that it is given. The first test file of a run that needs `description`
+ * creates them, and the others copy. `description` must contain everything that determines the files.
  */
 async function ownCopy(description: unknown, make: (folder: string) => Promise<unknown>): Promise<string> {
   const name = createHash('sha256').update(JSON.stringify(description)).digest('hex');
@@ -55,13 +55,13 @@ function moveTo(folder: string, target: string): void {
 
 export interface SmallImages {
   readonly samples: number;
-  /** Folders `a`, `b`, ... among which the images are dealt out in turn. Default 1. */
+  /** Number of folders `a`, `b`, ... to which the images are assigned in turn. Default: 1. */
   readonly classes?: number;
-  /** Length of each file in bytes: a JPEG may have anything behind its end. Default: about 1,000. */
+  /** Length of each file in bytes: any bytes may follow the end of a JPEG. Default: about 1,000. */
   readonly bytes?: (sample: number) => number;
 }
 
-/** A folder of the example photos, 32 pixels high or wide, again and again: `a/0000.jpg`, `b/0001.jpg`, ... No two files are equal. */
+/** A folder of the example photos, 32 pixels high or wide, repeated: `a/0000.jpg`, `b/0001.jpg`, ... No two files are equal. */
 export async function smallImages({ samples, classes = 1, bytes }: SmallImages): Promise<string> {
   const folder = path.join(emptyFolder(), 'images');
   const photos = await smallPhotos();
@@ -79,7 +79,7 @@ export async function smallImages({ samples, classes = 1, bytes }: SmallImages):
 /** {@link smallImages} in shards. */
 export async function packedSmall(images: SmallImages, options: PackOptions = {}): Promise<string> {
   const make = async (output: string) => pack(await smallImages(images), output, { workers: 1, ...options });
-  // What a function gives is not told from its text.
+  // The results of a function cannot be seen from its text.
   if (images.bytes === undefined) return ownCopy(['small', images, options], make);
   const output = path.join(emptyFolder(), 'shards');
   await make(output);
@@ -88,7 +88,7 @@ export async function packedSmall(images: SmallImages, options: PackOptions = {}
 
 let photosAtHand: Promise<Buffer[]> | undefined;
 
-/** Made once for all tests of a process: it takes longer than most packs of them. */
+/** Created once for all tests of a process: it takes longer than most packs of the images. */
 function smallPhotos(): Promise<Buffer[]> {
   photosAtHand ??= makeSmallPhotos();
   return photosAtHand;

@@ -57,7 +57,7 @@ interface Image {
   readonly pixels: Uint8Array;
 }
 
-/** Whether `part` is what lies at (x, y); most places are ruled out by their first row. */
+/** Whether `part` is at (x, y) of the image; most positions differ in the first row already. */
 function isAt(all: Image, part: Image, x: number, y: number): boolean {
   const row = { x, y, width: part.width, height: 1 };
   if (Buffer.compare(cut({ ...all, warnings: 0 }, row), part.pixels.subarray(0, part.width * 3)) !== 0) return false;

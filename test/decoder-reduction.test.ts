@@ -8,7 +8,7 @@ const photos = ['cat/cat_000', 'coffee/coffee_003', 'rocket/rocket_005'].map((na
   readFileSync(new URL(`../examples/photos/${name}.jpg`, import.meta.url)),
 );
 
-/** Sizes for which photos of about 500 x 375 pixels are decoded at 1/2, 1/4 and 1/8; blocks at their edges are not full. */
+/** Sizes at which photos of about 500 x 375 pixels are decoded at 1/2, 1/4 and 1/8; blocks at their edges are not full. */
 test.each([
   { size: 60, most: 8, onAverage: 0.4 },
   { size: 30, most: 10, onAverage: 0.5 },
@@ -20,7 +20,7 @@ test.each([
   ];
   for (const list of lists) {
     const decoder = await GuardedDecoder.open(list);
-    // sharp never shrinks here: the whole image is resized by the kernel.
+    // sharp never reduces here: the kernel resizes the whole image.
     const full = await GuardedDecoder.open(list, { codec: 'sharp' });
     for (const [number, photo] of photos.entries()) {
       const identity = sample({ number });
@@ -31,7 +31,7 @@ test.each([
   }
 });
 
-/** Largest and mean difference from the image that is decoded whole and resized, of a list of photos. */
+/** Largest and mean difference from the resized full decode, for a list of photos. */
 async function differenceOf(mode: 'exact' | 'scaled' | 'fast', size: number) {
   const list: readonly StepInput[] = [{ name: 'resize', size: [size, size] }];
   const decoder = await GuardedDecoder.open(list, { decode: mode });
@@ -46,7 +46,7 @@ async function differenceOf(mode: 'exact' | 'scaled' | 'fast', size: number) {
   return { largest, mean: sum / photos.length };
 }
 
-/** Only libjpeg-turbo shrinks while it decodes. */
+/** Only libjpeg-turbo decodes at a reduced size. */
 const shrinks = (process.env.SHARDTOOL_CODEC ?? 'turbojpeg') === 'turbojpeg';
 
 test.skipIf(!shrinks)('exact decodes full images, scaled may reduce them, and fast reduces them further', async () => {

@@ -29,7 +29,7 @@ test('resize and centerCrop give the same pixels as Pillow and torchvision', asy
   expect(mean).toBeLessThan(0.3);
 });
 
-/** Lists that fold into one pass, and lists that need several. None shrinks so far that the decoder would help. */
+/** Lists that become one pass, and lists that need several. None reduces so much that the decoder would do part of it. */
 const LISTS: readonly (readonly StepInput[])[] = [
   [{ name: 'randomResizedCrop', size: 40 }, { name: 'randomHorizontalFlip' }],
   [
@@ -179,7 +179,7 @@ function cropped(image: Image, rect: { x: number; y: number; width: number; heig
   return mapped(image, rect, (x, y) => [x + rect.x, y + rect.y], fill);
 }
 
-/** Pixel (x, y) of the result is pixel `from(x, y)` of the image, or `fill` where that is outside. */
+/** Pixel (x, y) of the result is pixel `from(x, y)` of the image, or `fill` outside the image. */
 function mapped(
   image: Image,
   { width, height }: { width: number; height: number },

@@ -7,14 +7,14 @@ import { MAX_PIXELS } from './codec-workbench.js';
 
 const PAGE = 65_536;
 const GUARD = Buffer.alloc(256, 0xa5);
-/** Scratch for images of up to so many pixels. */
+/** Scratch memory for images of up to this many pixels. */
 const PIXELS = 2_000_000;
 
 export function sample(changes: Partial<SampleIdentity> = {}): SampleIdentity {
   return { epoch: 0, source: 0, number: 0, occurrence: 0, orientation: 1, ...changes };
 }
 
-/** A decoder whose target and scratch lie between guard bytes. */
+/** A decoder whose target and scratch are between guard bytes. */
 export class GuardedDecoder {
   readonly decoder: Decoder;
   readonly #memory: Uint8Array;
@@ -55,7 +55,7 @@ export class GuardedDecoder {
     for (const end of this.#ends) memory.set(GUARD, end);
   }
 
-  /** The finished row. Throws where a byte beside it, or beside the scratch, has changed. */
+  /** The finished row. Throws if a byte outside it, or outside the scratch, has changed. */
   async decode(bytes: Uint8Array, identity = sample()): Promise<Uint8Array> {
     await this.decoder.decode(bytes, identity, this.#target);
     this.#checkGuards();

@@ -50,7 +50,7 @@ test('of images with the same bytes the first by path is packed, and the list ma
   ]);
   expect(report).toMatchObject({ samples: 4, duplicates: 3, classConflicts: 2 });
   expect((await readManifest(output)).samples).toBe(4);
-  // Nothing of the store is left beside the output.
+  // No file of the store is left next to the output.
   expect(readdirSync(path.dirname(output))).toEqual(['shards']);
 });
 
@@ -118,7 +118,7 @@ test('every image is packed, or listed with a packed image of the same bytes', a
   );
 });
 
-/** Twelve images, two of which have the bytes of others of another class. */
+/** Twelve images, two of which are equal to images of another class. */
 function withDuplicates(): string {
   const images = Array.from({ length: 9 }, (_, i) => [`a/${i}.jpg`, jpeg(i)] as const);
   return tree({ ...Object.fromEntries(images), 'b/1.jpg': jpeg(1), 'b/7.jpg': jpeg(7), 'b/8.jpg': jpeg('eight') });

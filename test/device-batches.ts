@@ -24,14 +24,14 @@ const VALUE_BYTES: Readonly<Record<DeviceArray['dtype'], number>> = {
   int32: 4,
 };
 
-/** What a batch has beside its pixels, and these as bytes. */
+/** The properties of a batch except its pixels, and the pixels as bytes. */
 export interface Seen {
   readonly keys: readonly string[];
   readonly labels: readonly number[];
   readonly bytes: Uint8Array;
 }
 
-/** The bytes of an array on the device, when its batch is ready. */
+/** The bytes of an array on the device, as soon as its batch is ready. */
 export async function download(
   device: Device,
   batch: DeviceBatch,
@@ -63,18 +63,18 @@ export async function seenOnHost(options: LoaderOptions = {}): Promise<Seen[]> {
   return seen;
 }
 
-/** Batches as what is short enough to be compared and printed. */
+/** A short form of batches that can be compared and printed. */
 export const summed = (seen: readonly Seen[]) =>
   seen.map(({ keys, labels, bytes }) => ({ keys, labels, sum: crc32(bytes) }));
 
-/** float32 rounded to bfloat16 by adding half of what falls away. */
+/** float32 rounded to bfloat16 by adding half of the dropped part. */
 export function bfloat16(bytes: Uint8Array): Uint8Array {
   const words = new Uint32Array(bytes.slice().buffer);
   return new Uint8Array(Uint16Array.from(words, (word) => (word + 0x7fff + ((word >>> 16) & 1)) >>> 16).buffer);
 }
 
 /**
- * The largest distance of two lists of floats, in units of the last place: how many floats of the dtype lie from one to
+ * The largest distance of two lists of floats, in units of the last place: the number of floats of the dtype from one to
  * the other.
  */
 export function distance(dtype: 'float32' | 'float16' | 'bfloat16', a: Uint8Array, b: Uint8Array): number {
@@ -82,7 +82,7 @@ export function distance(dtype: 'float32' | 'float16' | 'bfloat16', a: Uint8Arra
   const numbers = ({ buffer }: Uint8Array): Int32Array =>
     dtype === 'float32' ? new Int32Array(buffer) : Int32Array.from(new Int16Array(buffer));
   const lowest = dtype === 'float32' ? -0x8000_0000 : -0x8000;
-  // Sign and magnitude, as numbers in the order of the values.
+  // Sign and magnitude, as integers in the order of the values.
   const ordered = (bits: number) => (bits < 0 ? lowest - bits : bits);
   const [left, right] = [numbers(a.slice()), numbers(b.slice())];
   return left.reduce((most, bits, i) => Math.max(most, Math.abs(ordered(bits) - ordered(right[i]!))), 0);

@@ -31,11 +31,11 @@ import { maskedTar } from './masked-tar.js';
 import { raggedTar } from './ragged-tar.js';
 import { TIMES } from './repetitions.js';
 
-/** What the tests of {@link deviceSuite} run on. */
+/** The device that the tests of {@link deviceSuite} use. */
 export interface DeviceUnderTest {
-  /** The largest distance from the CPU's floats, in units of the last place. */
+  /** The largest allowed distance from the CPU's floats, in units of the last place. */
   readonly ulp: number;
-  /** Device memory that may come and go without us. */
+  /** Device memory that the driver may allocate and free by itself. */
   readonly slackBytes: number;
 }
 
@@ -43,13 +43,13 @@ const BATCHES = TIMES === 1 ? 3_000 : 10_000;
 const SPIN = readFileSync('bench/gpu/spin.ptx', 'latin1');
 const TRAP = readFileSync('test/fixtures/trap.ptx', 'latin1');
 
-/** The tests that are the same on the simulated driver and on a GPU. */
+/** The tests for both the simulated driver and a GPU. */
 export function deviceSuite({ ulp, slackBytes }: DeviceUnderTest): void {
   let device: Device;
   beforeEach(async () => {
     device = await Device.open(0);
   });
-  // In a lost context nothing can be given back.
+  // In a lost context nothing can be freed.
   afterEach(({ task }) => task.meta.isContextLost || device.close());
 
   test('bytes come back from the device as they were, whichever way they went', () => {
@@ -71,7 +71,7 @@ export function deviceSuite({ ulp, slackBytes }: DeviceUnderTest): void {
     expect(arrives()).toBe(true);
     device.freePinned(pinned);
 
-    // As the batch slots lie: memory that WebAssembly and worker threads share.
+    // Like the batch slots: memory that WebAssembly and worker threads share.
     const memory = new Uint8Array(new WebAssembly.Memory({ initial: 2, maximum: 2, shared: true }).buffer);
     memory.set(bytes);
     const address = device.register(memory);
@@ -271,7 +271,7 @@ export function deviceSuite({ ulp, slackBytes }: DeviceUnderTest): void {
         const bytes = size * 24 * 40 * 3;
         const result = { address: device.allocate(bytes), bytes };
         results.push(result);
-        // 3 ms, after which it looks at the batch.
+        // 3 ms, after which it compares the batch.
         const wait = new DataView(new BigUint64Array([3_000_000n]).buffer);
         device.launch(spinning, { blocks: 1, threads: 1 }, wait, [0], stream);
         const work = { source: devicePointer, target: result.address, images: size, plane: 24 * 40 };
@@ -299,7 +299,7 @@ export function deviceSuite({ ulp, slackBytes }: DeviceUnderTest): void {
     }
     const { name, computeCapability } = device;
     expect(loader.report().device).toMatchObject({ name, computeCapability, pinned: 'slots' });
-    // Three slots of float16, and the bytes that arrive.
+    // Three slots of float16, and the incoming bytes.
     expect(loader.report().device!.deviceBytes).toBe(3 * 7 * 2880 * 2 + 7 * 2880 + 3 * (256 - ((7 * 2880 * 2) % 256)));
   });
 
@@ -354,7 +354,7 @@ export function deviceSuite({ ulp, slackBytes }: DeviceUnderTest): void {
     const before = device.freeBytes;
     const taken = takeAll(device);
     await using dataset = await openDataset(shards);
-    // 18 MB a slot.
+    // 18 MB per slot.
     const transform = [{ name: 'resize', size: [160, 160] }, normalize] as const;
     const loader = dataset.loader({ ...onDevice, transform, batchSize: 60 });
     const rowsOf = async () => {
@@ -374,12 +374,12 @@ export function deviceSuite({ ulp, slackBytes }: DeviceUnderTest): void {
     });
     for (const address of taken) device.free(address);
     expect(before - device.freeBytes).toBeLessThanOrEqual(slackBytes);
-    // With memory it goes on.
+    // With free memory it works again.
     expect(await rowsOf()).toBe(60);
     await loader.close();
   });
 
-  // The last one: after it nothing works on a GPU in this process.
+  // This test must be last: after it nothing works on a GPU in this process.
   test('a lost context raises in the loop, with the name of the call that saw it', async ({ task }) => {
     task.meta.isContextLost = true;
     const trap = device.functionOf(device.loadModule(TRAP), 'shardtool_trap');
@@ -406,7 +406,7 @@ declare module 'vitest' {
   }
 }
 
-/** Allocates the whole device, down to pieces of a megabyte. */
+/** Allocates all memory of the device, down to pieces of one megabyte. */
 function takeAll(device: Device): bigint[] {
   const taken: bigint[] = [];
   for (let bytes = 2 ** 30; bytes >= 2 ** 20; bytes /= 2) {

@@ -8,13 +8,13 @@ import { batchesOf } from './loader-look.js';
 import { digestsOf, newFolder, samplesOf } from './pack-workbench.js';
 
 /**
- * Datasets, an unfinished pack and loaders' states that an earlier build made (`make.mjs` beside them says how): what
- * people have on their disks. None of it is made again when the code changes.
+ * Datasets, an unfinished pack and states of loaders that an earlier build wrote (see `make.mjs` next to them), as users
+ * have them on their disks. They are never generated again when the code changes.
  */
 const EARLIER = path.resolve('test/fixtures/earlier');
 const at = (name: string) => path.join(EARLIER, name);
 
-/** The options of each pack there. Of the 25 images one is none. */
+/** The options of each pack there. One of the 25 files is not an image. */
 const COMMON: PackOptions = {
   labels: at('labels.csv'),
   fields: ['seg.png'],
@@ -38,14 +38,14 @@ const PACKS: Readonly<Record<string, PackOptions>> = {
   npy: { ...COMMON, imageFormat: 'npy', exclude: ['**/*.seg.png'], fields: [] },
 };
 
-/** A copy that may be changed, of the name that it has there. */
+/** A copy that may be changed, with the same name. */
 function copyOf(name: string): string {
   const copy = path.join(emptyFolder(), name);
   cpSync(at(name), copy, { recursive: true });
   return copy;
 }
 
-/** A copy whose files have a time of long ago: the one that the unfinished pack planned with. */
+/** A copy whose files have the old time with which the unfinished pack was planned. */
 function copyOfThen(name: string): string {
   const copy = copyOf(name);
   for (const file of readdirSync(copy, { recursive: true, encoding: 'utf8' })) {
@@ -54,10 +54,10 @@ function copyOfThen(name: string): string {
   return copy;
 }
 
-/** Indexes of other software's tars count while they are not older than their tars; a checkout gives both any time. */
+/** Indexes of foreign tars are used only if they are not older than their tars; a checkout sets both times arbitrarily. */
 const foreign = copyOfThen('foreign');
 
-/** Digests of all files but the list of bad ones, which has the source's folder in it, and the note on which pack made the folder. */
+/** Digests of all files except the list of bad files, which contains the folder of the source, and the record of the pack. */
 function bytesOf(folder: string): Record<string, string> {
   const { 'quarantine.jsonl': _list, 'pack.json': _note, ...digests } = digestsOf(folder);
   return digests;
@@ -127,7 +127,7 @@ test('an earlier index of tars of other software is used to open them', async ()
   expect(await verify(foreign, { workers: 1 })).toMatchObject({ shards: 2, samples: 13, faults: 0, checksums: true });
 });
 
-/** Every sample as the dataset gives it, its payloads as text. In Parquet the class is a column and no field. */
+/** Every sample of the dataset, with its payloads as text. In Parquet the class is a column and not a field. */
 async function opened(place: string): Promise<unknown[]> {
   await using dataset = await openDataset(place);
   const samples: unknown[] = [];
@@ -178,15 +178,15 @@ interface EarlierRun {
   readonly dataset: string;
   readonly after: number;
   readonly options: LoaderOptions;
-  /** Options that are others in the run that goes on. */
+  /** Options that are changed in the resumed run. */
   readonly with?: LoaderOptions;
   readonly state: unknown;
-  /** Epoch, key, label, whether it is valid, and crc32 of pixels or bytes of every row that is left. */
+  /** Epoch, key, label, validity, and crc32 of pixels or bytes of every remaining row. */
   readonly rest: readonly string[];
 }
 
 const runs: EarlierRun[] = JSON.parse(readFileSync(at('states.json'), 'utf8'));
-/** Options that the builds of then knew by another name. */
+/** Options that earlier builds knew by another name. */
 const RENAMED: Readonly<Record<string, string>> = {
   repeat: 'epochsPerLoop',
   streams: 'streams',

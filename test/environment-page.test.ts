@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 
 const SOURCES = ['packages/*/src', 'python/src'];
-/** Variables by the names of those who define them, and any variable that is read by `env.NAME` or `environ["NAME"]`. */
+/** Variables by the prefixes of those who define them, and any variable that is read by `env.NAME` or `environ["NAME"]`. */
 const FAMILIES =
   /\b(?:AWS|HF|SLURM|GS|OTEL|TORCHELASTIC|SHARDTOOL|CLOUD_RUN|SKYPILOT|OMPI|PMI)_[A-Z][A-Z_0-9]*\b|\b(?:HTTPS?|NO)_PROXY\b|\bJOB_COMPLETION[A-Z_]*\b/g;
 const READ = /\benv(?:iron)?(?:\.get\(|\[|\.)["']?([A-Z][A-Z_0-9]+)\b/g;
@@ -12,9 +12,9 @@ const READ = /\benv(?:iron)?(?:\.get\(|\[|\.)["']?([A-Z][A-Z_0-9]+)\b/g;
 const NO_VARIABLES = [
   ...['SHARDTOOL_WAITING', 'SHARDTOOL_RETRY', 'SHARDTOOL_PACK', 'SHARDTOOL_OTHER_CODEC', 'SHARDTOOL_NO_CLASS'],
   ...['SHARDTOOL_NARROWED', 'SHARDTOOL_LINKS_SKIPPED'],
-  // Beginnings of names.
+  // Prefixes of names.
   ...['OTEL_EXPORTER_OTLP_METRICS_', 'OTEL_EXPORTER_OTLP_'],
-  // The home folder is not ours to configure.
+  // The home folder is not for shardtool to configure.
   'HOME',
 ];
 

@@ -35,7 +35,7 @@ async function samplesOf(location: string) {
   return found;
 }
 
-/** What the dataset must be when the samples are gone, by a model of its own. */
+/** The expected dataset after the samples were erased, by an independent model. */
 const LEFT = Object.fromEntries(
   IMAGES.flatMap((key, i) =>
     GONE.includes(key) ? [] : [[key, [Buffer.from(jpeg(i)).toString('base64'), key.split('/')[0]]]],
@@ -50,7 +50,7 @@ function bytesIn(location: string): Map<string, Buffer> {
   return new Map(server.names('erase').map((name) => [name, server.objects.get(`erase/${name}`)!.bytes]));
 }
 
-/** Files that have the key or the image of an erased sample in them. */
+/** Files that contain the key or the image of an erased sample. */
 function filesWithErased(location: string): string[] {
   const texts = GONE.flatMap((key) => [Buffer.from(key), Buffer.from(jpeg(IMAGES.indexOf(key)))]);
   return [...bytesIn(location)].filter(([, bytes]) => texts.some((text) => bytes.includes(text))).map(([name]) => name);
@@ -86,7 +86,7 @@ describe.each(formats)('%s, %j', (kind, options) => {
     expect(clean.size).toBe(2);
     await collectGarbage(output, { keep: 1 });
     expect(filesWithErased(output)).toEqual([]);
-    // With the keys alone nothing is found, and nothing changes.
+    // By the keys, no erased data is found, and nothing changes.
     const again = await eraseSamples(output, { keys: GONE, verify: true });
     expect(again).toMatchObject({ erased: 0, missing: 4, heldBy: [], version: report.version });
     await pack(images, output, { append: true, workers: 1 });
@@ -113,7 +113,7 @@ test('an erasure from a bucket that is interrupted at any request can be repeate
     expect((await readManifest(output)).identity).toBe(version);
     await collectGarbage(output, { keep: 1 });
     const left = filesWithErased(output);
-    // Shards of a killed erasure have no erased sample; what was packed is gone.
+    // Shards of a killed erasure contain no erased sample; the packed shards are removed.
     expect(left).toEqual([]);
     expect((await verify(output)).faults).toBe(0);
   }

@@ -6,12 +6,12 @@ import { expect, test } from 'vitest';
 import { bin } from './cli-process.js';
 import { emptyFolder, packedPhotos } from './datasets.js';
 
-/** Runs an example to its end. What it prints. */
+/** Runs an example to its end. Returns its output. */
 function run(example: string, ...args: string[]): string {
   return execFileSync(process.execPath, [`examples/${example}`, ...args], { encoding: 'utf8' });
 }
 
-/** Kills the process in which it is imported behind so many files that it put into their place. */
+/** Kills the process that imports it after it has renamed this many files. */
 const KILLER = `
   import fs from 'node:fs';
   import { syncBuiltinESMExports } from 'node:module';
@@ -24,7 +24,7 @@ const KILLER = `
   syncBuiltinESMExports();
 `;
 
-/** Runs an example that is killed when it has written so many states. */
+/** Runs an example that is killed when it has written this many states. */
 function runKilled(states: number, example: string, ...args: string[]): void {
   const killer = `data:text/javascript,${encodeURIComponent(KILLER.replace('RENAMES', String(states)))}`;
   const { signal } = spawnSync(process.execPath, ['--import', killer, `examples/${example}`, ...args]);
@@ -85,7 +85,7 @@ test.each(['features.mjs', 'masks.mjs', 'train.mjs', 'inference/model.mjs'])(
   'the example %s without arguments prints its usage in one line, and leaves no file',
   (example) => {
     const folder = emptyFolder();
-    // What asks for the last looks no further; it says so before anything is opened.
+    // An example that needs the last argument reports that before anything is opened.
     const { status, stderr } = spawnSync(process.execPath, [path.resolve('examples', example), 'shards'], {
       cwd: folder,
       encoding: 'utf8',

@@ -4,22 +4,22 @@ import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { type FaultyServer, faultyServer } from './faulty-server.js';
 
-/** A hub of one repository, `me/cats`, whose commit holds the files of a folder. Tars lie on another host. */
+/** A Hub with one repository, `me/cats`, whose commit contains the files of a folder. Tars are on another host. */
 export interface FakeHub {
   readonly endpoint: string;
   readonly asked: { readonly method: string; readonly url: string; readonly token: string | undefined }[];
-  /** Who has the bytes of the tars. */
+  /** The server of the tars. */
   readonly cdn: FaultyServer;
-  /** Null: everybody may read. */
+  /** Required token; null: public. */
   token: string | null;
   /** The commit of `main`. */
   commit: string;
-  /** What the link to the next page of a list becomes, and the body of a page. */
+  /** Changes the link to the next page of a list, and the body of a page. */
   editList: (link: string, body: string) => readonly [link: string, body: string];
   stop(): Promise<void>;
 }
 
-/** So many names are on a page of a list. */
+/** Number of names on a page of a list. */
 const PAGE = 3;
 
 export async function fakeHub(folder: string): Promise<FakeHub> {
@@ -31,7 +31,7 @@ export async function fakeHub(folder: string): Promise<FakeHub> {
     const token = headers.authorization?.replace('Bearer ', '');
     asked.push({ method, url: request.url!, token });
     const refuse = (status: number, code: string) => response.writeHead(status, { 'x-error-code': code }).end();
-    // A repository that has another name now.
+    // A repository that was renamed.
     if (url.pathname.includes('/me/kittens/')) {
       response.writeHead(307, { location: request.url!.replace('/me/kittens/', '/me/cats/') }).end();
       return;

@@ -1,15 +1,15 @@
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** What becomes of a request instead of the answer of the server behind: no answer, 503, or half of the answer. */
+/** What happens to a request instead of the server's response: no response, 503, or half of the response. */
 type RelayFault = 'reset' | 'busy' | 'cut';
 
-/** Stands before a server and passes on what is asked and answered, but where `fault` says otherwise. */
+/** A proxy in front of a server that passes on requests and responses, unless `fault` says otherwise. */
 export interface FaultyRelay {
   readonly endpoint: string;
-  /** What becomes of the `n`-th request, counted from 1. */
+  /** What happens to the `n`-th request, counted from 1. */
   fault: (n: number, request: http.IncomingMessage) => RelayFault | undefined;
-  /** Requests so far. */
+  /** Number of requests so far. */
   requests: number;
   stop(): Promise<void>;
 }
@@ -21,7 +21,7 @@ export async function faultyRelay(endpoint: string): Promise<FaultyRelay> {
     const fault = self.fault(++self.requests, request);
     if (fault === 'reset') return void request.socket.resetAndDestroy();
     if (fault === 'busy') return void response.writeHead(503).end();
-    // The host stays the one that was asked, as the signature has it.
+    // The Host header is unchanged, because the signature contains it.
     const { method, url: path, headers } = request;
     const asked = http.request({ agent, host, port, method, path, headers }, (answer) => {
       response.writeHead(answer.statusCode!, answer.headers);

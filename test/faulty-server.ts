@@ -6,7 +6,7 @@ import https from 'node:https';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 
-/** What the server does to a request instead of answering it. */
+/** What the server does with a request instead of responding normally. */
 export type Fault =
   | 'reset'
   | 'cut'
@@ -24,30 +24,30 @@ export interface Asked {
   readonly method: string;
   readonly url: string;
   readonly headers: http.IncomingHttpHeaders;
-  /** How often this request came before. */
+  /** Number of earlier equal requests. */
   readonly before: number;
 }
 
-/** A web server over a folder that goes wrong as a test says. */
+/** A web server for a folder, into which a test can inject faults. */
 export interface FaultyServer {
   readonly url: string;
-  /** Every request that came. */
+  /** All requests. */
   readonly asked: Asked[];
-  /** Bytes of bodies that were sent. */
+  /** Number of bytes sent in bodies. */
   readonly sent: number;
-  /** Requests that were under way at once, at most. */
+  /** Maximum number of concurrent requests so far. */
   readonly most: number;
-  /** What becomes of a request; undefined: it is answered, a promise: later. */
+  /** What happens to a request; undefined: a normal response, a promise: a later one. */
   fault: (asked: Asked) => Fault | undefined | Promise<undefined>;
-  /** Before each answer. */
+  /** Delay before each response. */
   latencyMs: number;
-  /** Stops listening and drops all connections; {@link start} goes on at the same port. */
+  /** Stops listening and drops all connections; {@link start} listens on the same port again. */
   stop(): Promise<void>;
   start(): Promise<void>;
   clear(): void;
 }
 
-/** Whether the server listens there now: another one may have the port. */
+/** Whether the server is listening there now: another server may use the port. */
 async function isListening(server: http.Server, port: number): Promise<boolean> {
   try {
     server.listen(port, '127.0.0.1');
@@ -60,8 +60,8 @@ async function isListening(server: http.Server, port: number): Promise<boolean> 
 }
 
 /**
- * Serves the files below `folder` from `/` on, by ranges, with ETags that follow their content; with a key, over https.
- * `from`: it takes the first port from there on that is free; default: any.
+ * Serves the files below `folder` with range requests and ETags that depend on their content; with a key, over https.
+ * `from`: uses the first free port from there on; default: any port.
  */
 export async function faultyServer(
   folder: string,

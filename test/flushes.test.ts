@@ -7,11 +7,11 @@ import { shardtool } from './cli-here.js';
 import { smallImages } from './datasets.js';
 import { newFolder } from './pack-workbench.js';
 
-/** What was flushed, and which names were given, in order. */
+/** The flushed paths, and the new names of renames, in order. */
 const events: string[] = [];
 let undo = (): void => undefined;
 
-/** Notes down each flush of a file or folder, and each rename. Only on Linux a file descriptor says what it belongs to. */
+/** Records each flush of a file or folder, and each rename. Only on Linux can the path of a file descriptor be looked up. */
 beforeAll(() => {
   const { fsync } = fs;
   const { rename, link } = promises;
@@ -39,7 +39,7 @@ beforeEach(() => {
   events.length = 0;
 });
 
-/** What was flushed before a file got its name. */
+/** The paths that were flushed before a file got its name. */
 function flushedBefore(file: string): string[] {
   const end = events.lastIndexOf(`name ${file}`);
   expect(end, `${file} got its name`).toBeGreaterThan(0);

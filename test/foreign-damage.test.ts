@@ -1,4 +1,4 @@
-/** Files of other software's layouts, damaged at random, in a child that is watched. */
+/** Files in the layouts of other software, with random damage, in a child process that is watched. */
 import { execFileSync, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync } from 'node:fs';
@@ -12,11 +12,11 @@ import { TIMES } from './repetitions.js';
 interface Kind {
   readonly layout: string;
   readonly files: readonly string[];
-  /** Of files with such names (a pattern) what is read is what was written, or there is an error. */
+  /** For files whose names match this pattern, the result must be the written data or an error. */
   readonly checked: string;
-  /** The file lists what lies beside it, which stays as it is. */
+  /** The file lists the other files, and is not damaged. */
   readonly isList?: true;
-  /** Field by field, not only among all that were written. */
+  /** Each field must equal the written field, not just any of them. */
   readonly isInOrder?: true;
 }
 
@@ -28,7 +28,7 @@ const inFolder = (name: string, pattern: RegExp) =>
     .filter((file) => pattern.test(file))
     .sort()
     .map((file) => at(`${name}/${file}`));
-/** As ImageNet comes: one tar a class. */
+/** Like ImageNet: one tar per class. */
 function tarOfTars(): string {
   const folder = emptyFolder();
   const classes = ['a', 'b'];
@@ -82,11 +82,11 @@ const KINDS: Record<string, Kind> = {
   },
 };
 const CASES = 100 * TIMES;
-/** For one file. */
+/** Time limit for one file. */
 const WATCHDOG_MS = 60_000;
 
 const kindNames = Object.keys(KINDS);
-/** Places as a part of the whole, half of them where a layout begins or ends. */
+/** Positions as fractions of the whole, half of them where a layout starts or ends. */
 const place = fc.oneof(fc.nat(1_000_000), fc.oneof(fc.nat(60_000), fc.integer({ min: 900_000, max: 1_000_000 })));
 const damage = fc.record({
   file: fc.nat(11),
@@ -127,7 +127,7 @@ test(
       JSON.stringify(cases[wrong[0]?.number ?? 0]),
     ).toEqual([]);
     for (const name of kindNames) {
-      // The damage is not so much that nothing is read.
+      // There is not so much damage that nothing can be read.
       expect(
         outcomes.some(({ number, fields }) => cases[number]!.kind === name && fields > 0),
         name,

@@ -26,7 +26,7 @@ const expected: Record<string, { samples: { key: string; fields: Record<string, 
   readFileSync(path.join(fixtures, 'expected.json'), 'utf8'),
 );
 
-/** Photos with a `.cls` beside each, as GNU tar packs them: one tar a class. */
+/** Photos with a `.cls` next to each, as GNU tar packs them: one tar per class. */
 function photoTars(): string {
   const [files, folder] = [emptyFolder(), emptyFolder()];
   cpSync('examples/photos', files, { recursive: true });
@@ -125,7 +125,7 @@ test('classes are read from the cls fields, and the loader streams the images', 
   await dataset.close();
 });
 
-/** Spoils the headers of a tar and leaves its times as they are: whoever walks it will notice. */
+/** Damages the headers of a tar and keeps its times: a second scan would fail. */
 function spoilHeaders(tar: string): void {
   const { atime, mtime } = statSync(tar);
   const bytes = readFileSync(tar);

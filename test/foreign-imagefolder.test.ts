@@ -6,10 +6,10 @@ import { expect, test } from 'vitest';
 import { jpeg, newFolder, tree } from './pack-workbench.js';
 import { pythonWith, runPython, systemPythonWith } from './python.js';
 
-/** Names whose order differs between code points, UTF-16 units, letters without their case, and numbers. */
+/** Names whose order differs between code points, UTF-16 units, case-insensitive letters, and numbers. */
 const names = ['b', 'B', 'a10', 'a2', 'a 1', 'ä', 'ａ', '𐐷', 'z_1', 'z-1', 'Z', '7', '10', '_', 'e\u0301', 'é'];
 
-/** Each class has images of its own, in folders below it too. */
+/** Each class has different images, also in nested folders. */
 const source = tree(
   Object.fromEntries(
     names.flatMap((name) => [1, 2].map((i) => [`${name}/${i === 2 ? 'deep/er/' : ''}${i}.jpg`, jpeg(name + i)])),
@@ -17,10 +17,10 @@ const source = tree(
 );
 const elsewhere = tree({ 'x.jpg': jpeg('elsewhere') });
 symlinkSync(elsewhere, path.join(source, 'linked'));
-// A file beside the class folders is of no class.
+// A file next to the class folders has no class.
 mkdirSync(path.join(source, 'b', 'empty'));
 
-/** What shardtool makes of it: classes in the order of their numbers, and the class number of each image. */
+/** The packed dataset: classes in the order of their numbers, and the class number of each image. */
 async function ours(): Promise<{ classes: readonly string[]; images: Record<string, number> }> {
   const output = newFolder();
   await pack(source, output, { workers: 1, maxShardSamples: 5 });

@@ -1,4 +1,4 @@
-/** What the commands that look say of places of other software: what is there, what is not known, what to do. */
+/** The output of commands for datasets of other software: what is there, what is unknown, what to do. */
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { openDataset } from '@shardtool/reader';
@@ -112,6 +112,6 @@ test('files of a tar that belong to no sample are counted equally by all command
   expect(JSON.parse((await shardtool('ls', tar, '--json')).stdout)).toMatchObject({ samples: 2, skippedEntries: 2 });
   expect(await verify(tar)).toMatchObject({ samples: 2, faults: 0, skippedEntries: 2 });
   expect(await indexShards([tar])).toMatchObject({ skippedEntries: 2 });
-  // With an index that was kept, verify alone walks the shard.
+  // With an existing index, only verify scans the shard.
   expect(await verify(tar)).toMatchObject({ samples: 2, faults: 0, skippedEntries: 2 });
 });

@@ -15,7 +15,7 @@ const ORDER = programOf('Order of an epoch', 'Parts of a dataset, other epochs, 
 interface Run {
   readonly dataset: string;
   readonly options: { readonly worldSize?: number };
-  /** As version 1 wrote it. */
+  /** As in version 1. */
   readonly state: {
     readonly seed: number;
     readonly epoch: number;
@@ -98,7 +98,7 @@ test.skipIf(pythonWith() === null)(
 
 const anySeed = fc.oneof(fc.maxSafeNat(), fc.constantFrom(0, 42, 2 ** 40 + 7));
 const anyUnit = fc.constantFrom('sample' as const, 'shard' as const, 'chunk' as const, undefined);
-/** Samples of shards, some of which have none. */
+/** Sizes of shards, some of which are empty. */
 const anyCounts = fc
   .array(fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 30 })), { minLength: 1, maxLength: 12 })
   .filter((counts) => counts.some((count) => count > 0));
@@ -116,7 +116,7 @@ test.skipIf(pythonWith() === null)(
       shuffle: fc.boolean(),
       epochSamples: fc.option(fc.integer({ min: 1, max: 60 }), { nil: undefined }),
     });
-    // Of short epochs far out, the pass would be beyond 2^32.
+    // For short epochs far ahead, the pass would be beyond 2^32.
     const cases = fc
       .sample(orders, 300 * TIMES)
       .map((one) => (one.epochSamples ? { ...one, epoch: one.epoch % 100 } : one));
@@ -232,7 +232,7 @@ test.skipIf(pythonWith() === null)(
     });
     const cases = fc.sample(mixtures, 100 * TIMES).map(({ sources, ...rest }) => ({
       ...rest,
-      // A state has the places of all datasets, or of none.
+      // A state contains the positions of all datasets, or of none.
       sources: sources.map((source) => ({ ...source, base: sources[0]!.base === null ? null : (source.base ?? 0) })),
     }));
     const planned = cases.map(({ sources, ...rest }) => {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** docs/format.md, whose programs and tables tests hold against the product. */
+/** docs/format.md, whose programs and tables are checked against shardtool. */
 export const page = readFileSync('docs/format.md', 'utf8');
 
 /** The programs below headings of the page, as one. */
@@ -13,7 +13,7 @@ export function programOf(...headings: string[]): string {
     .join('\n');
 }
 
-/** Prints what an expression of Python is for each input, as `x`. */
+/** Prints the value of a Python expression for each input, as `x`. */
 export const forEach = (program: string, expression: string) =>
   `${program}\nimport json, sys\nprint(json.dumps([${expression} for x in json.load(sys.stdin)]))`;
 

@@ -13,7 +13,7 @@ const packed = newFolder();
 await pack(source, packed);
 writeFileSync(path.join(place, 'labels.csv'), 'key,class\na/1,b\n');
 
-/** A shell that lets its commands write nothing into any file: what is left of a disk that is full. */
+/** A shell in which commands cannot write to any file, as on a full disk. */
 function withoutRoom(...words: string[]) {
   const command = 'ulimit -f 0; exec "$0" packages/cli/lib/main.js "$@"';
   return spawnSync('sh', ['-c', command, process.execPath, ...words], { encoding: 'utf8', timeout: 60_000 });
@@ -33,7 +33,7 @@ test.runIf(process.platform === 'linux').each([
   expect(stderr.split('\n')).toHaveLength(2);
   expect(status).toBe(1);
   const left = readdirSync(place, { recursive: true, encoding: 'utf8' }).filter((name) => !before.includes(name));
-  // A folder that was made may stay, without a file in it.
+  // A folder that was created may remain, without a file in it.
   expect(left.filter((name) => name.includes('.'))).toEqual([]);
   expect(
     readdirSync(packed, { recursive: true, encoding: 'utf8' }).filter((name) => /other|split|part/.test(name)),
@@ -49,7 +49,7 @@ test('a resumed conversion needs space only for the rest, and says so', async ({
   if (!isMounted) skip();
   const output = path.join(folder, 'shards');
   const options = { format: 'msgpack', workers: 1 } as const;
-  /** Leaves the disk so many bytes. */
+  /** Leaves this many bytes free on the disk. */
   const leave = (bytes: number) => {
     const { blocks, bavail, bsize } = statfsSync(folder);
     resize(Math.round(((blocks - bavail) * bsize + bytes) / 1024));
@@ -60,7 +60,7 @@ test('a resumed conversion needs space only for the rest, and says so', async ({
       /^The conversion needs .* has only .* free; free some space, or choose a folder on/,
     );
     leave(4_000_000);
-    // The fifth shard ends it.
+    // The fifth shard does not fit.
     await expect(convert(shards, output, { ...options, maxSampleBytes: 220_000 })).rejects.toBeInstanceOf(
       SampleSizeError,
     );

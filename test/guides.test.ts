@@ -12,7 +12,7 @@ import { compile, userProject } from './guides/user-project.js';
 const BLOCKS = PAGES.flatMap(blocksOf);
 const PAGES_WITH_CODE = PAGES.filter((page) => BLOCKS.some((block) => block.page === page && isRun(block)));
 
-/** What a block is tried with. Python is tried by python/tests/test_guides.py. */
+/** Languages of the blocks that are tested. Python is tested by python/tests/test_guides.py. */
 const LANGUAGES = ['ts', 'sh', 'console', 'python', 'json', 'text'];
 
 function isRun({ language, notRun }: Block): boolean {
@@ -37,10 +37,10 @@ test('every program of the guides that opens a dataset closes it, because otherw
   expect(open.map(({ place }) => place)).toEqual([]);
 });
 
-/** What names commands and files. */
+/** Pages that name commands and files. */
 const NAMING = [...PAGES, 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md'];
 
-/** All that stands as code in a page, in blocks and in sentences, whether it is run or not. */
+/** All code of a page, in blocks and in sentences, whether it is run or not. */
 function codeOf(page: string): string[] {
   const text = readFileSync(page, 'utf8');
   const blocks = Array.from(text.matchAll(/^```.*\n([\s\S]*?)^```$/gm), ([, code]) => code!.replaceAll('\\\n', ' '));
@@ -50,7 +50,7 @@ function codeOf(page: string): string[] {
   ];
 }
 
-/** The commands of a piece of code, each with the flags that stand behind it. */
+/** The commands in a piece of code, each with the flags after it. */
 function commandsIn(code: string): { readonly command: string; readonly flags: readonly string[] }[] {
   return Array.from(
     code.matchAll(/(?<![\w./@-]|from )shardtool ((?:overlay|cache) [a-z]+|[a-z]+)\b([^\n|;&#]*)/g),
@@ -88,7 +88,7 @@ test('every command that a page names exists, with the flags that the page uses'
   expect(unknown).toEqual([]);
 });
 
-/** All files of the repository but those that are installed or built. */
+/** All files of the repository except those that are installed or built. */
 function filesBelow(folder: string): string[] {
   return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
     if (['node_modules', 'dist', 'lib', '.git'].includes(entry.name)) return [];
@@ -113,12 +113,12 @@ test('every script and file of this repository that a page names exists', () => 
   expect(missing).toEqual([]);
 });
 
-/** The map of ARCHITECTURE.md: each package with its rooms. */
+/** The map of ARCHITECTURE.md: each package with its folders. */
 function mapOfPackages(): [place: string, rooms: string[]][] {
   const [, map] = readFileSync('ARCHITECTURE.md', 'utf8').match(/^```\n(packages\/[\s\S]*?)^```$/m)!;
   const packages: [string, string[]][] = [];
   for (const line of map!.trimEnd().split('\n')) {
-    // A line that only goes on with a text has no name in front.
+    // A line that only continues a text has no name at its start.
     const [, indent, names] = line.match(/^( {2})?(\S+(?: \S+)*) {2,}/) ?? [];
     if (names === undefined) continue;
     if (indent === undefined) packages.push([names, []]);
@@ -155,7 +155,7 @@ test('every page of docs is in the menu of the site', () => {
   for (const file of listed) expect(readFileSync(path.join(folder, 'public', file), 'utf8'), file).toMatch(/^# /m);
 });
 
-/** The name of a heading in an address, as GitHub makes it. */
+/** The anchor of a heading, as GitHub generates it. */
 function anchorOf(heading: string): string {
   return heading
     .toLowerCase()
@@ -187,7 +187,7 @@ test('every link of a page to a file or a heading of the repository has a target
   expect(broken).toEqual([]);
 });
 
-/** The type of `batch.images` where a loader is made with these options. */
+/** The type of `batch.images` for a loader with these options. */
 const IMAGES = {
   "{ transform: 'train224' }": 'Uint8Array<ArrayBuffer>',
   "{ transform: 'raw' }": 'null',
@@ -230,12 +230,12 @@ function typeProgram(): string {
   ].join('\n');
 }
 
-/** A block as a module, with fewer epochs: what it prints does not matter. */
+/** A block as a module, with fewer epochs: its output does not matter. */
 function moduleOf({ text }: Block): string {
   return `${text.replaceAll(/\b90\b/g, '1')}\nexport {};\n`;
 }
 
-/** Where all blocks of TypeScript are compiled at once, by their places. */
+/** The folder in which all TypeScript blocks are compiled together, by their positions. */
 const compiled = userProject();
 const faults = compileAll();
 
@@ -255,10 +255,10 @@ test('TypeScript of the guides compiles, and batch.images has the type that tran
   expect(faults).toBe('');
 });
 
-/** What people have who come from elsewhere: what their software wrote. */
+/** Data that users of other software have. */
 const PLACES = { hub: 'parquet/hub', lit: 'litdata/photos', mds: 'mds/photos', records: 'tfrecord/photos' };
 
-/** A folder as the guides speak of it: photos, and files that a person has written. */
+/** A folder like that of the guides: photos, and files of a user. */
 function userFolder(): string {
   const folder = userProject();
   cpSync('examples/photos', path.join(folder, 'photos'), { recursive: true });
@@ -274,7 +274,7 @@ function userFolder(): string {
   return folder;
 }
 
-/** Pictures with objects, as COCO and YOLO lay them out. */
+/** Images with objects, in the folders of COCO and YOLO. */
 function layDetection(folder: string): void {
   const { images, annotations } = cocoSet(6);
   cpSync(images, path.join(folder, 'train2017'), { recursive: true });
@@ -289,7 +289,7 @@ function layDetection(folder: string): void {
   writeFileSync(path.join(folder, 'annotations.json'), JSON.stringify(given));
 }
 
-/** What is typed behind `$ `, with what should follow; `...` stands for any lines. */
+/** The commands after `$ `, with the expected output; `...` stands for any lines. */
 function transcript({ text }: Block): { readonly line: string; readonly printed: string }[] {
   return text
     .split(/^\$ /m)
@@ -305,10 +305,10 @@ function pattern(printed: string): RegExp {
   return new RegExp(`^${quoted.replaceAll('\\.\\.\\.\n', '(?:.*\n)*').replaceAll('\\.\\.\\.', '.*')}$`);
 }
 
-/** A word of a line, in quotes or without anything that the shell would make something of. */
+/** A word of a line, in quotes or without special characters of the shell. */
 const WORD = /^(?:"([^"$`\\]*)"|'([^']*)'|([\w@%+=:,./-]+))(?=\s|$)\s*/;
 
-/** The words of each line where all are commands of ours and nothing else; null where they need a shell. */
+/** The words of each line if all are commands of shardtool; null if they need a shell. */
 function plainCommands(lines: string): string[][] | null {
   const commands = lines
     .replaceAll('\\\n', ' ')
@@ -333,7 +333,7 @@ function wordsOf(line: string): string[] | null {
   return words;
 }
 
-/** Runs commands without a process for each, which takes most of the time; those of README.md have one. */
+/** Runs commands in this process, because starting processes takes most of the time; those of README.md get a process. */
 async function inProcess(folder: string, commands: readonly string[][]): Promise<string> {
   const before = process.cwd();
   let printed = '';

@@ -1,4 +1,4 @@
-/** The number that 16 bits are as IEEE 754 binary16. */
+/** The number that 16 bits represent as IEEE 754 binary16. */
 export function floatOfHalf(bits: number): number {
   const sign = bits & 0x8000 ? -1 : 1;
   const exponent = (bits >> 10) & 31;

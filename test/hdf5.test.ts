@@ -123,7 +123,7 @@ test('a replaced file is read anew, and a dataset that was opened before reports
   put('bytes.h5');
   await using after = await openDataset(place);
   expect(await digestsOf(after)).toEqual(expected.bytes!.images);
-  // What it knows of the file is true of the first one alone.
+  // The tables of the open file apply only to the original file.
   await expect(before.get(2)).rejects.toThrow(FileChangedError);
   await before.close();
 });

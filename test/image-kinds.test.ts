@@ -16,16 +16,16 @@ import { TIMES } from './repetitions.js';
 
 const sharp = createRequire(new URL('../packages/reader/package.json', import.meta.url))('sharp');
 const FIXTURES = 'test/fixtures/pillow';
-/** What Pillow makes of each image. */
+/** The pixels of each image as Pillow decodes it. */
 const expected = JSON.parse(readFileSync(path.join(FIXTURES, 'expected.json'), 'utf8')) as Readonly<
   Record<string, { readonly stored: { readonly width: number; readonly height: number; readonly sha256: string } }>
 >;
 const own = Object.keys(expected).filter((name) => /\.(bmp|p[bgpn]m)$/.test(name));
 
-/** Files of one stem would be one sample. */
+/** Files with the same stem would be one sample. */
 const keyOf = (name: string) => name.replaceAll('.', '_');
 
-/** A folder with copies of these images, each a sample. */
+/** A folder with copies of these images, each of which is a sample. */
 function folderOf(names: readonly string[]): string {
   const folder = emptyFolder();
   for (const name of names)
@@ -52,7 +52,7 @@ async function loaded(
 }
 
 test('every kind and variant of image that is packed is decoded to the same pixels as with Pillow', async () => {
-  // Pillow turns a TIFF when it opens it.
+  // Pillow rotates a TIFF when it opens it.
   const names = Object.keys(expected).filter((name) => name !== 'xmp-6.tif');
   const shards = newFolder();
   const { samples } = await pack(folderOf(names), shards, { workers: 1, check: 'decode' });
@@ -111,7 +111,7 @@ const picture = () =>
   sharp(Buffer.from(Array.from({ length: 24 * 20 * 4 }, (_, i) => (i * 7 + (i >> 6) * 13) % 256)), { raw: RAW });
 const flat = () => picture().removeAlpha();
 
-/** Variants of each kind that sharp writes; of the others, the fixtures of Pillow. */
+/** Variants of each kind that sharp writes; for the other kinds, the fixtures of Pillow. */
 const VARIANTS: Readonly<Record<ImageKind, readonly (() => Promise<Buffer>)[]>> = {
   jpeg: [
     () => flat().jpeg().toBuffer(),
@@ -152,7 +152,7 @@ const VARIANTS: Readonly<Record<ImageKind, readonly (() => Promise<Buffer>)[]>> 
   pnm: [async () => readFileSync(path.join(FIXTURES, 'raw.ppm'))],
 };
 
-/** Extensions of images that docs/image-kinds.md lists as decoded, without that of arrays. */
+/** Extensions of images that docs/image-kinds.md lists as decoded, except that of arrays. */
 function listedExtensions(): string[] {
   const page = readFileSync('docs/image-kinds.md', 'utf8');
   const rows = page.slice(page.indexOf('## Decoded'), page.indexOf('## Rejected')).match(/^\| (?!kind).*$/gm)!;
@@ -206,7 +206,7 @@ const memory = new WebAssembly.Memory({ initial: 16, maximum: 16, shared: true }
 const scratch = new Scratch(memory, { offset: 0, bytes: 16 * 65_536 });
 const images = own.map((name) => readFileSync(path.join(FIXTURES, name)));
 
-/** Decodes an image, or returns the error that says that it is bad. */
+/** Decodes an image, or returns the error of a bad image. */
 async function decoded(bytes: Uint8Array): Promise<number | SampleDecodeError> {
   scratch.reset();
   try {

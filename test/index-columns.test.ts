@@ -7,7 +7,7 @@ import { shardtool } from './cli-here.js';
 import { emptyFolder } from './datasets.js';
 import { digestsOf, JPEG, jpeg, newFolder, samplesOf, tree } from './pack-workbench.js';
 
-/** Keys for which an expression holds, of a loader. */
+/** Keys of a loader for which an expression is true. */
 async function chosen(location: string, where: string): Promise<string[]> {
   await using dataset = await openDataset(location);
   const keys: string[] = [];
@@ -52,7 +52,7 @@ test.each(['tar', 'msgpack', 'lmdb'] as const)(
     expect(await chosen(output, `json.size = '{"of":[1,2]}' and json.size.of.1 = 2`)).toEqual(['a']);
     expect(await chosen(output, 'json.width = null')).toEqual(['c', 'd', 'e']);
     expect(await verify(output, { workers: 1 })).toMatchObject({ faults: 0 });
-    // Shards stay as they are, and so does everything again.
+    // Shards are unchanged, and so is everything on a second run.
     const after = digestsOf(output);
     for (const [name, digest] of Object.entries(shards))
       if (!/parquet|json$/.test(name)) expect(after[name]).toBe(digest);
@@ -140,7 +140,7 @@ test('a single Parquet file labels an overlay, by its column of keys', async () 
   const there = new Set<string>();
   await using dataset = await openDataset(folder);
   for await (const { key } of dataset.samples()) there.add(key);
-  // The list names what could not be fetched, too.
+  // The list also names samples that could not be fetched.
   const missing = labels.id.find((key) => !there.has(key));
   if (missing !== undefined) await expect(addOverlay(folder, { name: 'more', labels })).rejects.toThrow(missing);
   await expect(readPackedLabels(path.join(FIXTURE, 'make.py'))).rejects.toMatchObject({ name: 'LabelsError' });

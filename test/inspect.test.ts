@@ -25,7 +25,7 @@ let source: string;
 let shards: string;
 let report: InspectReport;
 
-/** A folder with a few photos, copies of them and images that are odd, each as its name says. */
+/** A folder with a few photos, copies of them and odd images, each named by its property. */
 async function plant(folder: string): Promise<string> {
   for (const name of ['a', 'b']) mkdirSync(path.join(folder, name), { recursive: true });
   const at = (name: string) => path.join(folder, name);
@@ -128,7 +128,7 @@ test('the error for a missing column shows the command that creates it', async (
   await expect(chosen('inspect.sharpnes > 1')).rejects.toThrow('"shardtool inspect DATASET" makes');
 });
 
-/** Samples of a shard. */
+/** Number of samples in a shard. */
 function packedIn(shard: number): number {
   const { shards: records } = JSON.parse(readFileSync(path.join(shards, 'dataset.json'), 'utf8'));
   return records[shard].samples;

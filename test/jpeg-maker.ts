@@ -2,7 +2,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 
-/** 8-bit samples without gaps: 3 a pixel, or 4 of CMYK. */
+/** 8-bit samples without gaps: 3 per pixel, or 4 for CMYK. */
 export interface Samples {
   readonly width: number;
   readonly height: number;
@@ -17,7 +17,7 @@ export interface JpegOptions {
   readonly optimize?: boolean;
   readonly progressive?: boolean;
   readonly arithmetic?: boolean;
-  /** MCUs, or rows of them, from one restart marker to the next; 0 without. */
+  /** MCUs, or rows of them, between restart markers; 0 for none. */
   readonly restartBlocks?: number;
   readonly restartRows?: number;
 }
@@ -35,7 +35,7 @@ const PARAMETERS = {
 const FORMAT_RGB = 0;
 const FORMAT_CMYK = 11;
 
-/** What is used of koffi, which only the packages depend on. */
+/** The functions of koffi that are used here. Only the packages depend on koffi. */
 interface Koffi {
   load(path: string): { func(prototype: string): (...values: unknown[]) => unknown };
   decode(pointer: unknown, type: unknown): Uint8Array;
@@ -44,7 +44,7 @@ interface Koffi {
 
 const require = createRequire(new URL('../packages/reader/package.json', import.meta.url));
 
-/** A JPEG by libjpeg-turbo, with options that no image library offers. */
+/** A JPEG from libjpeg-turbo, with options that no image library offers. */
 export function makeJpeg({ width, height, channels, values }: Samples, options: JpegOptions): Uint8Array {
   const { koffi, compress, set, free, errorText, handle } = open();
   const all = { optimize: false, progressive: false, arithmetic: false, restartBlocks: 0, restartRows: 0, ...options };

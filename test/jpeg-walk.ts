@@ -1,9 +1,9 @@
-/** A plain walk of a baseline JPEG, bit by bit (ITU-T T.81, annex F.2), to hold faster ones against. */
+/** A plain walk of a baseline JPEG, bit by bit (ITU-T T.81, annex F.2), to check faster ones against. */
 export interface JpegWalk {
   readonly mcusX: number;
   readonly mcusY: number;
   /**
-   * For each MCU, and one more for the end: where the MCU before ends in the scan's data, in bits with stuffed zeros, and the
+   * For each MCU, and one more for the end: where the previous MCU ends in the scan's data, in bits with stuffed zeros, and the
    * DC of each component there.
    */
   readonly entries: readonly (readonly number[])[];

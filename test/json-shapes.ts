@@ -1,6 +1,6 @@
 /**
- * Shapes of what commands print with --json, in short: `int`, `num`, `text`, `bool`, `any`, a list `[shape]`, an object of shapes, `?`
- * after a name for a property that may be missing, and {@link orNull}. docs/json.schema.json is made of them.
+ * Shapes of the JSON output of commands, in short: `int`, `num`, `text`, `bool`, `any`, a list `[shape]`, an object of shapes, `?`
+ * after a name for a property that may be missing, and {@link orNull}. docs/json.schema.json is generated from them.
  */
 export type Shape = string | readonly Shape[] | { readonly [name: string]: Shape };
 

@@ -24,7 +24,7 @@ const all = new Uint8Array(memory.buffer);
 const UNTOUCHED = new Uint8Array(TARGET).fill(GUARD);
 const kernel = new ExactResizeKernel(memory);
 
-/** Resizes with the kernel. The result has gaps of `gap` bytes between its rows. Throws if a byte changed that is not the result's. */
+/** Resizes with the kernel. The result has gaps of `gap` bytes between its rows. Throws if a byte outside the result changed. */
 function resize({ values, width, channels }: Bytes, x: Axis, y: Axis, gap: number): Uint8Array {
   const columns = exactTaps(x, true);
   const rows = exactTaps(y, true);

@@ -6,7 +6,7 @@ import { measureReference } from './measure-reference.js';
 
 const SIDE = 256;
 
-/** A picture of one colour, of noise, or of waves with noise on them, where flat and fine parts are beside each other. */
+/** A picture of one colour, of noise, or of waves with noise, so that flat and detailed parts are next to each other. */
 function picture(seed: number, low: number, high: number, wave: number): Uint8Array {
   const { pixels } = noise(SIDE, SIDE, seed);
   return pixels.map((byte, i) => {

@@ -18,15 +18,15 @@ export interface Picture {
 const GUARD_BYTES = 64;
 const GUARD = 0xa5;
 
-/** A kernel whose working memory, target and source lie between guard bytes that nothing may change. */
+/** A kernel whose working memory, target and source are between guard bytes that must not change. */
 export class GuardedKernel {
   readonly #memory: Uint8Array;
   readonly #kernel: ResizeKernel;
   readonly #scratch: { readonly offset: number; readonly bytes: number };
-  /** Where the source ends, with the slack that it needs. */
+  /** The end of the source, including the slack that it needs. */
   readonly #end: number;
 
-  /** There are `freeBytes` (a multiple of 64 KiB) for source and target, which end `end` bytes from the start of the memory. */
+  /** There are `freeBytes` (a multiple of 64 KiB) for source and target, which end `end` bytes after the start of the memory. */
   constructor(largest: LargestResize, freeBytes: number, end?: number) {
     const bytes = scratchBytes(largest);
     this.#end = end ?? roundUp(bytes + freeBytes + 3 * GUARD_BYTES, 65536) - GUARD_BYTES;
@@ -38,8 +38,8 @@ export class GuardedKernel {
   }
 
   /**
-   * The bytes of the result, copied. What is not of the source, but may be read, is `surroundings`. Throws where a byte
-   * changed that is not the result's.
+   * The bytes of the result, copied. Bytes that may be read around the source are `surroundings`. Throws if a byte outside
+   * the result changed.
    */
   resize(
     picture: Picture,

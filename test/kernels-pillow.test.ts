@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import type { Axis } from '#reader/kernels/taps';
 import { GuardedKernel, noise, type Picture } from './kernels-memory.js';
 
-/** What fixtures/kernels/make.py writes down. */
+/** The cases that fixtures/kernels/make.py writes. */
 interface PillowSource {
   readonly width: number;
   readonly height: number;
@@ -46,7 +46,7 @@ test.each(sources.map((source) => [nameOf(source), source] as const))(
   },
 );
 
-/** Pillow 13 resizes the columns of upright pictures first. Of pictures of a few pixels, few values make a large share. */
+/** Pillow 13 resizes the columns of tall pictures first. In pictures of a few pixels, few values are a large share. */
 function mostOnAverage({ width, height, photo }: PillowSource): number {
   if (photo === undefined) return 0.3;
   return width < height || width * height < 100 ? 0.13 : 0.03;
@@ -60,7 +60,7 @@ async function pictureOf({ width, height, photo, noise: seed = 0 }: PillowSource
   return photo ? photoOf(width, height, photo) : noise(width, height, seed);
 }
 
-/** The photo, from its middle on, repeated in both directions. */
+/** The photo, starting at its middle, repeated in both directions. */
 async function photoOf(width: number, height: number, file: string): Promise<Picture> {
   const path = fileURLToPath(new URL(`../examples/photos/${file}`, import.meta.url));
   const { data, info: photo } = await sharp(path).raw().toBuffer({ resolveWithObject: true });

@@ -1,8 +1,8 @@
 import type { Axis } from '#reader/kernels/taps';
 
 /**
- * The resize of the kernel, written down plainly: a triangle filter in floating point, rows first, columns second, rounded
- * to bytes between. `pixels` is [height, width, 3]; so is the result.
+ * The resize of the kernel in plain code: a triangle filter in floating point, rows first, columns second, rounded
+ * to bytes in between. `pixels` is [height, width, 3]; so is the result.
  */
 export function resizeReference(pixels: Uint8Array, width: number, height: number, x: Axis, y: Axis): Uint8Array {
   const wide = filterRows(pixels, height, width, x);

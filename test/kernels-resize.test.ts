@@ -10,7 +10,7 @@ import { resizeReference } from './kernels-reference.js';
 const MOST = 70;
 const kernel = new GuardedKernel({ sourceColumns: MOST, sourceRows: MOST, width: MOST, height: 1 }, 1 << 20);
 
-/** Any axis of up to 70 pixels: reduced or enlarged, whole or a window, of a whole source or of a stretch of it, turned or not. */
+/** Any axis of up to 70 pixels: reduced or enlarged, whole or a window, of a whole source or a part of it, flipped or not. */
 const anyAxis = fc
   .record({
     source: fc.integer({ min: 1, max: MOST }),
@@ -197,7 +197,7 @@ function channelsFirst(pixels: Uint8Array): Uint8Array {
   return pixels.map((_, i) => pixels[(i % area) * 3 + Math.floor(i / area)]!);
 }
 
-/** As the kernel does it: in 32 bits, one multiplication and one addition. */
+/** Like the kernel: in 32 bits, one multiplication and one addition. */
 function normalized(planes: Uint8Array): Float32Array {
   const area = planes.length / 3;
   const { mean, std } = normalization;
@@ -207,7 +207,7 @@ function normalized(planes: Uint8Array): Float32Array {
   });
 }
 
-/** The pixels of the full resize that are kept, in the order of the result. */
+/** The pixels of the full resize in the window, in the order of the result. */
 function indices({ first, count, flip }: Axis): number[] {
   const kept = Array.from({ length: count }, (_, i) => first + i);
   return flip ? kept.reverse() : kept;

@@ -28,7 +28,7 @@ interface Image {
   readonly values: Values;
 }
 
-/** Resizes with the kernel. The result has gaps of `gap` values between its rows. Throws if a byte changed that is not the result's. */
+/** Resizes with the kernel. The result has gaps of `gap` values between its rows. Throws if a byte outside the result changed. */
 function resize({ values, width, channels, dtype }: Image, x: Axis, y: Axis, gap: number): Values {
   const bytes = values.BYTES_PER_ELEMENT;
   const [columns, rows] = [exactTaps(x, false), exactTaps(y, false)];

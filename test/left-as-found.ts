@@ -1,7 +1,7 @@
 import { afterAll, expect } from 'vitest';
 
 const first = process.env;
-// Runs before a test file, the next of which is in the same process: what one changes there and leaves so is its error.
+// Runs before each test file. The next file uses the same process, so global changes that a file leaves are errors.
 const found = state();
 
 afterAll(() => {
@@ -11,11 +11,11 @@ afterAll(() => {
 });
 
 function state(): object {
-  // libvips sets it where it is first loaded.
+  // libvips sets it when it is first loaded.
   const { VIPSHOME, ...environment } = process.env;
   return {
     environment,
-    // An object in its place would hide what later files change.
+    // An object in its place would hide changes by later files.
     isEnvironment: Object.is(process.env, first),
     folder: process.cwd(),
     exitCode: process.exitCode,

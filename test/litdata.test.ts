@@ -1,4 +1,4 @@
-/** Chunks that Lightning's own writer made (test/fixtures/litdata/make.py), in place and converted. */
+/** Chunks that Lightning's own writer wrote (test/fixtures/litdata/make.py), in place and converted. */
 import { createHash } from 'node:crypto';
 import { copyFileSync, cpSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';

@@ -18,7 +18,7 @@ test('after every change in a folder the dataset and its kept versions agree wit
 
 test('after every change in a bucket the dataset and its kept versions agree with a simple model', async () => {
   for (let seed = 0; seed < TIMES; seed++) {
-    // Processes that are killed are in test/long.
+    // Killed processes are tested in test/long.
     const { killed: _, ...place } = bucketPlace(server);
     await playChanges(seed, STEPS, place);
   }

@@ -30,15 +30,15 @@ const FOREIGN = [
   'mine.bin',
 ];
 
-/** How the dataset of a case is seen from outside. */
+/** The dataset of a case as seen from outside. */
 export interface Place {
   readonly output: string;
   readonly names: () => string[];
   readonly bytesOf: (name: string) => Buffer;
   readonly put: (name: string, text: string) => void;
-  /** Runs a change, sometimes with a failure on its way, and again if it failed. */
+  /** Runs a change, sometimes with an injected failure, and again if it failed. */
   readonly disturbed: <T>(change: () => Promise<T>, random: () => number) => Promise<T>;
-  /** Runs a command in a process of its own, and kills it at one of its requests. Absent for a folder. */
+  /** Runs a command in a separate process, and kills it at one of its requests. Absent for a folder. */
   readonly killed?: (args: readonly string[], random: () => number) => Promise<void>;
 }
 

@@ -9,7 +9,7 @@ import { expect, test } from 'vitest';
 import { newFolder } from './pack-workbench.js';
 import { TIMES } from './repetitions.js';
 
-/** Made by Python's lmdb and msgpack: see make.py there. */
+/** Written by Python's lmdb and msgpack: see make.py there. */
 const FIXTURES = 'test/fixtures/lmdb-foreign';
 const PHOTOS = readdirSync('examples/photos', { withFileTypes: true })
   .filter((entry) => entry.isDirectory())
@@ -51,7 +51,7 @@ test.each(Object.keys(EXPECTED))(
   },
 );
 
-/** The array that a Datum of make.py becomes, [height, width, channels]. */
+/** The expected array for a Datum of make.py, [height, width, channels]. */
 function arrayOf(number: number, shape: readonly [number, number, number], round: (value: number) => number) {
   const [channels, height, width] = shape;
   const values: number[] = [];
@@ -160,7 +160,7 @@ test('a Datum with another kind or size than stated is rejected with its key, an
       const data = bytes.indexOf(Buffer.from(pixelsOf(1)));
       bytes[data + offset] = value;
     });
-  // The height is 5, the last byte of the Datum is the flag of encoded images.
+  // The height is 5, and the last byte of the Datum is the flag of encoded images.
   await expect(change(-5, 6)).rejects.toThrow(
     'the Datum of the key "00000001_cat/b.jpg" has 60 bytes of pixels, but the size 3 x 6 x 4; it is damaged',
   );

@@ -24,7 +24,7 @@ test.runIf(python)("torchvision's LSUN opens a shard of images only, with every 
   }
   writer.finish();
   closeSync(fd);
-  // LSUN keeps a list of keys in the folder in which it runs.
+  // LSUN stores a list of keys in the current folder.
   const program = `
 import json, os, sys
 import torchvision

@@ -8,7 +8,7 @@ import { shardtool } from './cli-here.js';
 import { emptyFolder } from './datasets.js';
 import { JPEG, PNG } from './pack-workbench.js';
 
-/** A database of these values at a path. */
+/** Writes a database with these values at a path. */
 function database(file: string, values: Readonly<Record<string, Uint8Array>>): string {
   mkdirSync(path.dirname(file), { recursive: true });
   const fd = openSync(file, 'wx');
@@ -101,7 +101,7 @@ test('a single shard opens by its folder and by its file', async () => {
   expect(await keysOf(path.join(output, '../copy'))).toEqual(all.sort());
 });
 
-/** Values that other software keeps in such databases. */
+/** Values that other software stores in such databases. */
 const varint = (value: number) => (value < 128 ? [value] : [(value & 127) | 128, value >> 7]);
 const DATUM = Buffer.from([8, 3, 16, ...varint(200), 24, 10, 0x22, ...varint(6000), ...new Array(6000).fill(7), 40, 1]);
 

@@ -10,7 +10,7 @@ import { pythonWith, runPython, systemPythonWith } from './python.js';
 const folder = mkdtempSync(join(tmpdir(), 'shardtool-lmdb-python-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** PyPI's lmdb with the newest liblmdb, and Debian's with that of the distribution. */
+/** The lmdb of PyPI with the newest liblmdb, and that of Debian with the liblmdb of the distribution. */
 const interpreters: [name: string, path: string][] = [];
 for (const [name, path] of [
   ['PyPI', pythonWith('lmdb')],

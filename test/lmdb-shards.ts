@@ -2,7 +2,7 @@ import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { lmdb, type WrittenLayout } from '@shardtool/format';
 
-/** A sample of one image: its key, how long it is, and the byte that fills it. */
+/** A sample with one image: its key, the length of the image, and the byte that fills it. */
 export type Filled = readonly [key: string, bytes: number, fill: number];
 
 /** Writes `data.mdb` into a new folder and returns the folder. */
@@ -21,8 +21,8 @@ export function writeDatabase(folder: string, samples: Iterable<Filled>, layout:
 }
 
 /**
- * Kinds of databases, by name: from none to many entries, values of every length at which something changes, keys that
- * make trees deep and flat. Values are images alone, so that their length is the value's.
+ * Kinds of databases, by name: with no or many entries, values of every critical length, and keys that
+ * make trees deep and flat. Values are images only, so that their length is that of the value.
  */
 export const shapes: Readonly<Record<string, () => Iterable<Filled>>> = {
   empty: () => [],

@@ -12,7 +12,7 @@ import { TIMES } from './repetitions.js';
 const folder = mkdtempSync(join(tmpdir(), 'shardtool-lmdb-tools-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** Reads what is large with Python as well: how many entries, the last key, and the crc32 of all values. */
+/** Reads large databases with Python as well: number of entries, last key, and the crc32 of all values. */
 const python = pythonWith('lmdb');
 const SUM = `
 import json, sys, zlib, lmdb
@@ -39,7 +39,7 @@ function run(...command: string[]): Buffer {
   return stdout;
 }
 
-/** What mdb_dump prints: entries as hexadecimal. */
+/** The output of mdb_dump: entries as hexadecimal. */
 function dumped(place: string): [key: string, value: string][] {
   const lines = run('mdb_dump', place).toString('latin1').split('\n');
   const body = lines.slice(lines.indexOf('HEADER=END') + 1, lines.indexOf('DATA=END'));

@@ -55,7 +55,7 @@ test('boxes are at the pixels of their shapes, for any random transform, with th
       labels.forEach((label, i) => {
         objects++;
         const [left, top, right, bottom] = boxes.slice(i * 4, i * 4 + 4) as [number, number, number, number];
-        // Just inside the middle of each edge it is red, just outside it is not, but at the image's own edge.
+        // Just inside the middle of each edge it is red, and just outside it is not, except at the edge of the image.
         const [x, y] = [(left + right) / 2, (top + bottom) / 2];
         const red = (atX: number, atY: number) => image[(Math.floor(atY) * 128 + Math.floor(atX)) * 3]!;
         const inside = [red(x, y), red(left + 2.5, y), red(right - 2.5, y), red(x, top + 2.5), red(x, bottom - 2.5)];
@@ -143,7 +143,7 @@ test('boxes, labels and keypoints are read from columns of the index: numbers fo
     ...[4, 5, 6, 7].map((n) => [...Array(n).keys()]),
   ]);
   expect(listed![3]!.boxes).toEqual([0, 3, 2, 3, 1, 3, 2, 3, 2, 3, 2, 3]);
-  // A column of text, and one without a value beside others that have one.
+  // A column of text, and a column without a value next to columns with values.
   const wrong = { boxes: { columns: ['x', 'objects', 'w', 'h'] } };
   await expect(looked(output, { ...options, annotations: wrong }, () => 0)).rejects.toThrow(
     /sample "0" .*item 0 of its columns "x, objects, w, h" contains a value that is not a finite number/,
@@ -161,7 +161,7 @@ test('keypoints and polygons stay with their boxes', async () => {
     for (let object = 0; object < objects; object++) {
       const [left, top, right, bottom] = boxes!.subarray(object * 4, object * 4 + 4);
       const [x, y, seen] = keypoints!.values.subarray(object * 3, object * 3 + 3);
-      // The keypoint is the middle of a pixel: half a pixel off that of the box before, a whole one after.
+      // The keypoint is the middle of a pixel: half a pixel from that of the box at first, a whole one afterwards.
       expect(Math.abs(x! - (left! + right!) / 2)).toBeLessThanOrEqual(1);
       expect(Math.abs(y! - (top! + bottom!) / 2)).toBeLessThanOrEqual(1);
       expect(seen).toBe(2);
@@ -176,7 +176,7 @@ test('keypoints and polygons stay with their boxes', async () => {
   expect(polygonCount).toBe(Array.from({ length: 30 }, (_, i) => shapesOf(i).length).reduce((a, b) => a + b));
 });
 
-/** One good sample, and one whose JSON is as given. */
+/** One good sample, and one with the given JSON. */
 function withBad(json: unknown, more: readonly Buffer[] = []): string {
   const file = path.join(emptyFolder(), 'bad.tar');
   const image = Buffer.from(encodeNpyImage(new Uint8Array(20 * 20 * 3), 20, 20));

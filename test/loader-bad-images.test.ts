@@ -1,4 +1,4 @@
-/** Images that cannot be decoded. What is no matter of the codec is in loader-bad-samples.test.ts. */
+/** Images that cannot be decoded. Tests that do not depend on the codec are in loader-bad-samples.test.ts. */
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { crc32 } from 'node:zlib';
@@ -44,12 +44,12 @@ test('skip marks the row as invalid and clears it, and all other rows are unchan
 test('replace uses the next good sample of the same block, and all other rows are unchanged', async () => {
   const { seen, loader } = await run({ onBad: 'replace', batchSize: 10 });
   const expected = order.slice();
-  // Behind the last row of a block comes its first.
+  // After the last row of a block its first row follows.
   expected[7] = order[0]!;
   expected[18] = order[20]!;
   expected[19] = order[20]!;
   expected[32] = order[33]!;
-  // Its first is bad, too.
+  // The first row of that block is bad, too.
   expected[39] = order[33]!;
   expect(keysOf(seen)).toEqual(expected);
   expect(seen.flatMap((batch) => batch.rows)).toEqual(expected.map((key) => soundRows[order.indexOf(key)]));

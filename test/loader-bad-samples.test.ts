@@ -94,7 +94,7 @@ test('samples without an image, or with a field that does not match its name, ar
   }
 });
 
-/** Changes a byte of a sample behind the end of its JPEG, where no decoder looks. */
+/** Changes a byte of a sample after the end of its JPEG, where no decoder reads. */
 async function damage(location: string, key: string): Promise<void> {
   await using dataset = await openDataset(location);
   const number = await dataset.indexOf(key);

@@ -10,7 +10,7 @@ import { archive, entry } from './tar-craft.js';
 
 const SIZE = 8;
 
-/** Samples with a field of every type, in which a changed byte still makes a value of that type. */
+/** Samples with a field of every type, in which a changed byte is still a valid value of that type. */
 async function shardsOf(format: WrittenLayoutName): Promise<string> {
   const pixels = Buffer.from(encodeNpyImage(new Uint8Array(SIZE * SIZE * 3).fill(7), SIZE, SIZE));
   const mask = Buffer.concat([encodeNpyHeader('|u1', [SIZE, SIZE]), new Uint8Array(SIZE * SIZE).fill(1)]);
@@ -31,11 +31,11 @@ async function shardsOf(format: WrittenLayoutName): Promise<string> {
   return output;
 }
 
-/** Of every field in the order of their samples: sample 0 gets a changed `npy`, sample 1 a changed `right.npy`, and so on. */
+/** One field per sample, in the order of the samples: sample 0 gets a changed `npy`, sample 1 a changed `right.npy`, and so on. */
 const FIELDS = ['npy', 'right.npy', 'seg.npy', 'json', 'cls', 'count', 'txt', 'bin'];
 const keyOf = (sample: number) => `s${String(sample).padStart(2, '0')}`;
 
-/** Adds one to the last byte of a field in a sample each, which makes another value of its type. */
+/** Adds one to the last byte of one field per sample, which gives another value of the same type. */
 async function damaged(location: string): Promise<string> {
   await using dataset = await openDataset(location);
   const index = await dataset.files.index(0);
@@ -43,7 +43,7 @@ async function damaged(location: string): Promise<string> {
   for (const [sample, field] of FIELDS.entries()) {
     const { offset, bytes } = index.fields.get(field)!;
     const row = await dataset.indexOf(keyOf(sample));
-    // Within {"age": 11} the byte is one of the number.
+    // In {"age": 11} the byte is part of the number.
     const at = offset[row]! + bytes[row]! - (field === 'json' ? 2 : 1);
     const byte = new Uint8Array(1);
     await shard.read(byte, 0, 1, at);

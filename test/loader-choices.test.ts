@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { emptyFolder, packedSmall, smallImages } from './datasets.js';
 import { batchesOf, keysOf, linesOf, validKeysOf } from './loader-look.js';
 
-/** 20 samples of each class, dealt out in turn; every fourth is longer than 3,000 bytes. */
+/** 20 samples of each class, assigned in turn; every fourth is longer than 3,000 bytes. */
 const shards = await packedSmall(
   { samples: 80, classes: 4, bytes: (i) => (Math.floor(i / 4) % 4 === 0 ? 3000 + i : 0) },
   { maxShardSamples: 15 },
@@ -14,7 +14,7 @@ const shards = await packedSmall(
 const base = { transform: 'raw', batchSize: 16, seed: 2, checksum: 'always' } as const;
 const streaming = { ...base, shuffleUnit: 'chunk', streams: 4, blockSamples: 4 } as const;
 
-/** How often each key comes. */
+/** Number of occurrences of each key. */
 function timesOf(keys: readonly string[]): Map<string, number> {
   const times = new Map<string, number>();
   for (const key of keys) times.set(key, (times.get(key) ?? 0) + 1);
@@ -54,7 +54,7 @@ test('where selects by the columns of the index', async () => {
 test('weights distribute an epoch of the usual length, and of any other length', async () => {
   const transform = [{ name: 'randomResizedCrop', size: 16, scale: [0.1, 1] }] as const;
   for (const options of [base, streaming]) {
-    // As many as their sum: each comes as often as its weight says, and its repetitions are other crops.
+    // As many as the sum of weights: each is used as often as its weight says, and its repetitions have other crops.
     const seen = await batchesOf(shards, { ...options, transform, weights: { a: 3, b: 0 }, samplesPerEpoch: 100 });
     const times = timesOf(keysOf(seen));
     expect(times.size).toBe(60);
@@ -134,7 +134,7 @@ test.each(['sample', 'chunk', 'shard'] as const)('the unit of the shuffle can be
   expect((await dataset.loader(options).info()).shuffleUnit).toBe(shuffleUnit);
   const seen = await batchesOf(shards, options);
   expect(new Set(keysOf(seen)).size).toBe(80);
-  // Samples that stand side by side on disk: of whole shards many come within one batch, of single samples few.
+  // Samples that are adjacent on disk: with whole shards many are in one batch, with single samples few.
   const numbers: number[][] = [];
   for await (const { indices: of } of dataset.loader({ ...options, workers: 1 })) numbers.push([...of]);
   const neighbours = numbers.flatMap((of) => of.filter((number) => of.includes(number + 1))).length;
@@ -152,7 +152,7 @@ test('a selection without a sample, and one that leaves no batch, throw errors',
 test('for a sparse selection only the selected samples are kept in memory, even if they are read in long reads', async () => {
   await using dataset = await openDataset(shards);
   const { files } = dataset;
-  // Whatever the load of this machine makes of its disk.
+  // Independent of how slow the disk of this machine appears.
   Object.defineProperty(files, 'isFar', { value: false });
   const read = files.read.bind(files);
   let reads = 0;
@@ -170,7 +170,7 @@ test('for a sparse selection only the selected samples are kept in memory, even 
   let bytes = 0;
   for await (const { encoded } of loader) for (const image of encoded!) bytes += image.length;
   expect(reads).toBeLessThan(10);
-  // Each sample of a tar takes two headers and fills blocks of 512 bytes.
+  // Each sample of a tar has two headers, and is padded to blocks of 512 bytes.
   expect(loader.report().readBufferPeakBytes).toBeLessThan(bytes + 20 * 4 * 1024);
 });
 

@@ -13,10 +13,10 @@ const options = {
   transform: [{ name: 'randomResizedCrop', size: 32 }, { name: 'randomHorizontalFlip' }],
   ...{ batchSize: 12, shuffleUnit: 'chunk', streams: 4, blockSamples: 3, seed: 3, workers: 1 },
 } as const satisfies LoaderOptions;
-/** With it, a loader reads into its own memory. */
+/** With this option, a loader reads into its own memory. */
 const IN_MEMORY = { readBufferBytes: '64MiB' } as const;
 
-/** A busy machine may take long to open a file, and the loader then takes the disk for a slow one. */
+/** On a busy machine opening a file can take long, and the loader would consider the disk slow. */
 function onFastDisk(dataset: Dataset): void {
   Object.defineProperty(dataset.files, 'isSlow', { get: () => false });
 }
@@ -118,7 +118,7 @@ test('a sample that is damaged in its shard is reported', async () => {
   await expect(epochOf(loader)).rejects.toThrow(/000000.tar: sample ".*" cannot be used: it .*changed/);
 });
 
-/** A copy whose shard 000001 ends in the middle. */
+/** A copy whose shard 000001 is truncated. */
 function cutCopy(location: string): string {
   const folder = path.join(emptyFolder(), 'cut');
   cpSync(location, folder, { recursive: true });
@@ -178,7 +178,7 @@ test.each([
   }
 });
 
-/** A copy of the arrays in which one sample does not have its checksum. */
+/** A copy of the arrays in which one sample does not match its checksum. */
 function changedCopy(): string {
   const folder = path.join(emptyFolder(), 'changed');
   cpSync(uncompressed, folder, { recursive: true });

@@ -12,13 +12,13 @@ const OPTIONS = {
   transform: [{ name: 'randomResizedCrop', size: 32 }],
 } as const;
 
-/** Runs a program that has `dataset` and `dataset.loader(options)`, as a process of its own that must end by itself. */
+/** Runs a program with `dataset` and `dataset.loader(options)` in a separate process, which must exit by itself. */
 function run(program: string, location = shards, flags: readonly string[] = []) {
   const source = `
     import { openDataset } from '@shardtool/reader';
     import { syncBuiltinESMExports } from 'node:module';
     import workerThreads, { Worker } from 'node:worker_threads';
-    // The workers that decode; where a disk is slow, there are threads that read, too.
+    // The decode workers; on a slow disk there are also reading threads.
     const workers = [];
     workerThreads.Worker = class extends Worker {
       constructor(script, options) {
@@ -62,10 +62,10 @@ test('a program that exits in the middle of decoding ends with its own exit code
   }
 });
 
-/** So long a loader waits for workers that do not end, or do not start. */
+/** How long a loader waits for workers that do not end, or do not start. */
 const PATIENCE_MS = 5000;
 
-/** A program in which `hook` runs in the decode workers of a loop before anything else; says how the loop ends. */
+/** A program in which `hook` runs in the decode workers of a loop before anything else; reports how the loop ends. */
 const sabotaged = (hook: string, workers: number) => `
   const hook = ${JSON.stringify(`data:text/javascript,${encodeURIComponent(hook)}`)};
   process.env.NODE_OPTIONS = '--import ' + hook;
@@ -78,7 +78,7 @@ const sabotaged = (hook: string, workers: number) => `
   }
   say(performance.now() - begin < ${PATIENCE_MS} ? 'soon' : 'late');`;
 
-// The hook runs in every thread that starts after it is set: in the workers, and not in the main thread.
+// The hook runs in every thread that starts after it is set: in the workers, but not in the main thread.
 const inWorker = (code: string) => `
   import { isMainThread } from 'node:worker_threads';
   if (!isMainThread) {
@@ -116,13 +116,13 @@ const atTheEnd = `
 const noStart = `
   import { isMainThread, workerData } from 'node:worker_threads';
   if (!isMainThread && workerData.worker === 0) throw new Error('no start');
-  // Not so threads that read, where the disk is slow.
+  // But not reading threads, which exist if the disk is slow.
   if (!isMainThread && workerData.worker === 1) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);`;
 
-/** What a process does, one after the other: starting it takes longer than most of it. By names; each calls `say`. */
+/** Programs by name. They run in turn in one process, because starting it takes longer than most of them. Each calls `say`. */
 const PROGRAMS = {
   waits: `
-    // Threads that read, where the disk looks slow, are told of files.
+    // Reading threads, which exist if the disk looks slow, receive messages about files.
     let posted = 0;
     const post = Worker.prototype.postMessage;
     Worker.prototype.postMessage = function (...given) { if (workers.includes(this)) posted++; return post.apply(this, given); };
@@ -189,7 +189,7 @@ const programs = Object.entries(PROGRAMS).map(
 const ended = run(`const { readdirSync } = await import('node:fs'); ${programs.join('')}`, shards, [
   '--max-old-space-size=64',
 ]);
-/** By programs; those are missing that the process did not come to. */
+/** Output by program; programs that the process did not reach are missing. */
 const said: Readonly<Record<string, string[]>> = Object.assign(
   {},
   ...ended.stdout
@@ -198,7 +198,7 @@ const said: Readonly<Record<string, string[]>> = Object.assign(
     .map((line) => JSON.parse(line || '{}')),
 );
 
-/** The lines that a program said. */
+/** The output of a program. */
 function lines(name: keyof typeof PROGRAMS): string[] {
   return said[name] ?? [`it did not come so far: ${ended.stderr}`];
 }

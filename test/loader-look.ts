@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib';
 import { type Batch, type LoaderOptions, openDataset } from '@shardtool/reader';
 
-/** What of a batch is looked at: batches themselves are only valid until the next one. */
+/** The properties of a batch that tests compare: batches themselves are only valid until the next one. */
 export interface Seen {
   readonly epoch: number;
   readonly keys: readonly string[];
@@ -32,11 +32,11 @@ export async function batchesOf(location: string, options: LoaderOptions): Promi
 
 export const keysOf = (seen: readonly Seen[]): string[] => seen.flatMap(({ keys }) => keys);
 
-/** The keys of the rows that count. */
+/** The keys of the valid rows. */
 export const validKeysOf = (seen: readonly Seen[]): string[] =>
   seen.flatMap(({ keys, valid }) => keys.filter((_, row) => valid[row] === 1));
 
-/** One line a row that counts: all that must be equal where two runs are. */
+/** One line per valid row, with everything that must be equal in equal runs. */
 export const linesOf = (seen: readonly Seen[]): string[] =>
   seen.flatMap(({ epoch, keys, labels, rows, valid }) =>
     keys.map((key, row) => `${epoch} ${key} ${labels[row]} ${rows[row]}`).filter((_, row) => valid[row] === 1),

@@ -15,7 +15,7 @@ const options = {
   blockSamples: 8,
 } as const;
 
-/** Lets reads wait until they are let through. */
+/** Makes reads wait until they are released. */
 function gate(dataset: Dataset): { open: () => void; close: () => void; waiting: () => number } {
   const { files } = dataset;
   const read = files.read.bind(files);
@@ -116,7 +116,7 @@ test('metrics are flat numbers for W&B and TensorBoard', async () => {
 
 test('Prometheus reads the metrics of all loaders of a process on one port, until they are closed', async () => {
   await using dataset = await openDataset(shards);
-  // A server that listens on port 0 has any free port, and both loaders share it.
+  // A server that listens on port 0 uses any free port, and both loaders share it.
   const metrics = { port: 0 };
   const train = dataset.loader({ ...options, metrics, rank: 0, worldSize: 2 });
   const other = dataset.loader({ ...options, metrics, rank: 1, worldSize: 2 });
@@ -137,7 +137,7 @@ test('Prometheus reads the metrics of all loaders of a process on one port, unti
   }
   expect(lines.filter((line) => /^shardtool_loader_batches_total\{.*\} 6$/.test(line))).toHaveLength(2);
   expect(text).toContain('# TYPE shardtool_loader_wait_seconds_total counter');
-  // Every counter has the name of one.
+  // Exactly the counters have names that end with "_total".
   const types = lines.filter((line) => line.startsWith('# TYPE')).map((line) => line.split(' '));
   for (const [, , name, type] of types) expect(name!.endsWith('_total')).toBe(type === 'counter');
   expect((await fetch(url.replace('/metrics', '/'))).status).toBe(404);
@@ -182,7 +182,7 @@ interface Received {
   };
 }
 
-/** Takes metrics as a collector does, and answers with this status. */
+/** Receives metrics like a collector, and responds with this status. */
 async function collector(status: number, onReceived: (count: number) => void = () => undefined) {
   const received: Received[] = [];
   const server = createHttpServer(async (request, response) => {

@@ -32,7 +32,7 @@ function typeOf(entry: OptionEntry): string {
   }
 }
 
-/** The same in Python, where the table does not say it. */
+/** The same in Python, if the table does not contain it. */
 function pythonTypeOf(entry: LoaderOption): string {
   if (typeof entry.python === 'string') return entry.python;
   if (entry.kind === 'switch') return 'bool';
@@ -47,12 +47,12 @@ function snake(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
-/** A program that compiles where the types are those of the table. */
+/** A program that compiles if the types are those of the table. */
 function programOf(options: typeof OPTIONS): string {
   const types =
     "import type { AnnotationOptions, BucketsInput, LabelsInput, LoaderOptions, MetricsOptions, MixInput, CustomSteps, ScheduledTransform, TransformInput, ViewPresetName, ViewsFile, ViewsInput } from 'shardtool';";
   const same = 'type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;';
-  // The type of weights has no name outside.
+  // The type of weights is not exported.
   const weights = "type Weights = NonNullable<LoaderOptions['weights']>;";
   const names = options.map(([name]) => `'${name}'`).join(' | ');
   const checks = options.map(
@@ -68,7 +68,7 @@ test('the TypeScript options of the loader have the names and types of the table
   const folder = userProject();
   const [first, ...others] = OPTIONS;
   writeFileSync(path.join(folder, 'same.ts'), programOf(OPTIONS));
-  // A table that has changed is found.
+  // A changed table is detected.
   writeFileSync(path.join(folder, 'changed.ts'), programOf([[first![0], { kind: 'switch', help: '' }], ...others]));
   writeFileSync(path.join(folder, 'renamed.ts'), programOf([['seeds', first![1]], ...others]));
   const faults = compile(folder);

@@ -9,7 +9,7 @@ const dataset = await openDataset(shards);
 const keys: string[] = [];
 for await (const { key } of dataset.samples()) keys.push(key);
 
-/** 100 places all over the dataset, some of them twice. */
+/** 100 indices all over the dataset, some of them twice. */
 const order = Uint32Array.from({ length: 100 }, (_, at) => (at * 37 + 11) % 80);
 const inOrder = Array.from(order, (sample) => keys[sample]!);
 
@@ -59,11 +59,11 @@ test('a run resumes in the middle of an order, and not with another order', asyn
   await expect(batchesOf(shards, { ...base, indices: order.toReversed(), state })).rejects.toThrow('selection');
 });
 
-/** 30 groups of three samples, some of which come in several. */
+/** 30 groups of three samples, some of which are in several groups. */
 const groups = Array.from({ length: 30 }, (_, g) => [0, 1, 2].map((i) => (g * 11 + i * 29) % 80));
 const groupsInOrder = groups.map((group) => group.map((sample) => keys[sample]!));
 
-/** The groups that the ranks' batches have, in the order over all ranks. */
+/** The groups in the batches of the ranks, in the order over all ranks. */
 function groupsOf(ranks: Awaited<ReturnType<typeof batchesOf>>[]): string[][] {
   const found: string[][] = [];
   for (let b = 0; b < ranks[0]!.length; b++) {

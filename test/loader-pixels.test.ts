@@ -1,4 +1,4 @@
-/** What becomes of images in batches, whatever decodes them. Which samples there are is in loader-batches.test.ts. */
+/** Images in batches, for any decoder. Tests of which samples there are, are in loader-batches.test.ts. */
 import { openDataset, type StepInput } from '@shardtool/reader';
 import { expect, test } from 'vitest';
 import { packedPhotos } from './datasets.js';

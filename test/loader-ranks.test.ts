@@ -14,7 +14,7 @@ afterEach(() => {
   vi.unstubAllEnvs();
 });
 
-/** What all ranks together see. */
+/** The batches of all ranks together. */
 function everyRank(worldSize: number, options: LoaderOptions, location = shards): Promise<Seen[][]> {
   const ranks = Array.from({ length: worldSize }, (_, rank) => rank);
   return Promise.all(ranks.map((rank) => batchesOf(location, { ...base, ...options, rank, worldSize })));
@@ -28,9 +28,9 @@ function together(ranks: readonly Seen[][]): string[][] {
   });
 }
 
-/** `npm run test:long` tries all that divide a batch of 12. */
+/** `npm run test:long` tries all divisors of a batch of 12. */
 const WORLD_SIZES = TIMES === 1 ? [3, 4] : [2, 3, 4, 6, 12];
-/** Processes that are ranks. */
+/** Number of processes that are ranks. */
 const PROCESSES = TIMES === 1 ? 2 : 4;
 
 test(`with ${WORLD_SIZES.join(', ')} ranks every sample of an epoch is delivered once, in the same global batches`, async () => {

@@ -5,7 +5,7 @@ import { packedSmall } from './datasets.js';
 import { batchesOf, keysOf, linesOf, look, type Seen } from './loader-look.js';
 
 const even = await packedSmall({ samples: 240 }, { maxShardSamples: 40 });
-/** From 1 KB to 1 MB, and the large ones together. */
+/** Sizes from 1 KB to 1 MB, with the large ones together. */
 const uneven = await packedSmall(
   { samples: 120, bytes: (i) => (i < 90 ? 1000 + 50 * i : 250_000 + 25_000 * (i - 90)) },
   { maxShardSamples: 15, shuffle: false },
@@ -19,7 +19,7 @@ const chunks = {
   seed: 5,
 } as const;
 
-/** Bytes that were read from shards, and the reads under way; each takes `delayMs` longer. */
+/** Bytes that were read from shards, and the number of running reads; each read takes `delayMs` longer. */
 function watchReads(dataset: Dataset, delayMs = 0): { bytes: number; underWay: number; reads: number } {
   const watched = { bytes: 0, underWay: 0, reads: 0 };
   const { files } = dataset;
@@ -34,7 +34,7 @@ function watchReads(dataset: Dataset, delayMs = 0): { bytes: number; underWay: n
   return watched;
 }
 
-/** The least that an error asks for. */
+/** The smallest limit that an error suggests. */
 async function namedLimit(options: LoaderOptions): Promise<number> {
   const error = await batchesOf(uneven, options).catch((reason: Error) => reason);
   expect(error).toBeInstanceOf(Error);
@@ -90,14 +90,14 @@ test('reads stop if the consumer stops requesting batches', async () => {
   await using loader = dataset.loader({ ...chunks, batchSize: 4, prefetchBatches: 2, epochsPerLoop: Infinity });
   const iterator = loader[Symbol.asyncIterator]();
   await iterator.next();
-  // Reads that did not stop would never be over, or would read more than the buffers hold.
+  // Otherwise the reads would never end, or would read more than the buffers hold.
   for (let before = -1; watched.reads !== before || watched.underWay > 0; ) {
     before = watched.reads;
     await sleep(100);
   }
   const { reads, bytes } = watched;
   expect(bytes).toBeLessThan((await loader.info()).readBufferBytes * 2);
-  // More batches than the buffers hold cannot come without further reads.
+  // More batches than the buffers hold need further reads.
   for (let batch = 0; batch < 30; batch++) await iterator.next();
   expect(watched.reads).toBeGreaterThan(reads);
   await iterator.return(undefined);

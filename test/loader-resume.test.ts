@@ -15,7 +15,7 @@ const random = randomOf('kills of a loader');
 
 const shards = await packedSmall({ samples: 150, classes: 3 }, { maxShardSamples: 12 });
 
-/** Random crops, so that a sample's pixels tell its epoch; blocks are read and freed all the time. */
+/** Random crops, so that the pixels of a sample identify its epoch; blocks are read and freed all the time. */
 const base = {
   transform: [{ name: 'randomResizedCrop', size: 24 }, { name: 'randomHorizontalFlip' }],
   seed: 11,
@@ -24,7 +24,7 @@ const base = {
   shuffleUnit: 'chunk',
 } as const;
 
-/** Batches, and the state after each as it comes back from a file. */
+/** Batches, and the state after each as it is read back from a file. */
 async function withStates(options: LoaderOptions): Promise<{ seen: Seen[]; states: LoaderState[] }> {
   await using dataset = await openDataset(shards);
   await using loader = dataset.loader({ workers: 1, ...options });
@@ -85,7 +85,7 @@ test('a state resumes with another number of ranks, again and again', async () =
   expect(dealtOut(three.map(({ seen }) => linesOf(seen)))).toEqual(lines.slice(108, 144));
 });
 
-/** The rows of all ranks in the order of all: taken in turn. */
+/** The rows of all ranks in the global order: taken in turn. */
 function dealtOut(ranks: readonly string[][]): string[] {
   return ranks[0]!.flatMap((_, row) => ranks.map((rows) => rows[row]!));
 }
@@ -229,7 +229,7 @@ test('resuming late in an epoch reads the rest of the current blocks and what fo
   expect(bytes).toBeLessThan(mean * (240 + 12 * 8) * 1.1);
 });
 
-/** What a reader in a process of its own has saved: the state, and after how many batches of which run. */
+/** The data that a reader process has saved: the state, and after how many batches of which run. */
 interface Saved {
   readonly state: LoaderState;
   readonly delivered: number;
@@ -241,8 +241,8 @@ function savedIn(stateFile: string): Saved | undefined {
 }
 
 /**
- * Starts a reader that goes on from what `stateFile` has, and kills it at a random moment after its first batch. Returns
- * the batches up to the last saved state: what was printed after it comes again.
+ * Starts a reader that resumes from `stateFile`, and kills it at a random moment after its first batch. Returns
+ * the batches up to the last saved state: output after it will be repeated.
  */
 async function killedReader(stateFile: string, run: number, options: LoaderOptions): Promise<Seen[]> {
   const program = fileURLToPath(new URL('./loader-child.mjs', import.meta.url));

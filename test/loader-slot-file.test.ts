@@ -27,7 +27,7 @@ function namelessFile(flags = 'w+'): number {
   return again;
 }
 
-/** The bytes of the file where the batch's images lie. */
+/** The bytes of the file at the offset of the batch's images. */
 function inFile(file: number, { images }: Batch): Buffer {
   const bytes = Buffer.alloc(images!.byteLength);
   expect(readSync(file, bytes, 0, bytes.length, images!.byteOffset)).toBe(bytes.length);

@@ -10,7 +10,7 @@ import { buildSlowfs, mountSlow } from './slowfs/slow-folder.mjs';
 
 const OPTIONS = { transform: 'raw', batchSize: 16, seed: 7, workers: 1, streams: 8, blockSamples: 8 } as const;
 
-/** What a file of /proc says, or '' where it has just gone. */
+/** The content of a file of /proc, or '' if it has just disappeared. */
 function told(read: () => string): string {
   try {
     return read();
@@ -19,7 +19,7 @@ function told(read: () => string): string {
   }
 }
 
-/** A thread of this process waits for a disk. */
+/** Whether a thread of this process is waiting for a disk. */
 function isAThreadInACall(): boolean {
   const states = fs
     .readdirSync('/proc/self/task')
@@ -103,7 +103,7 @@ test.runIf(process.platform === 'linux')(
     };
     for (const file of [files[0]!, files[0]!, files[1]!]) await read(file);
     expect(open()).toEqual(files.slice(0, 2));
-    // More than stay open: numbers are given out again.
+    // More than stay open, so file descriptors are reused.
     for (let round = 0; round < 2; round++) {
       expect(await Promise.all(files.map(read))).toEqual(files.map((_, i) => String(i)));
     }
@@ -118,7 +118,7 @@ test.runIf(process.platform === 'linux')('reads take precedence over indexes tha
   const folder = emptyFolder();
   const [held, ...files] = ['held', 'a', 'b', 'c'].map((name) => path.join(folder, name));
   for (const file of files) fs.writeFileSync(file, file);
-  // Whoever opens it waits until somebody opens it for writing.
+  // Opening it waits until another process opens it for writing.
   execFileSync('mkfifo', [held!]);
   const threads = new LocalThreads({ most: 1, each: 1 });
   const done: string[] = [];
@@ -130,7 +130,7 @@ test.runIf(process.platform === 'linux')('reads take precedence over indexes tha
   await (await fs.promises.open(held!, 'w')).close();
   await Promise.all([waits, read, ...wholes]);
   await threads.close();
-  // Each of the two ends when its file is closed, which either may be first.
+  // Each of the two ends when its file is closed, in either order.
   expect(done[0]).toBe('a');
   expect(done.slice(1).sort()).toEqual(['all of b', 'all of c']);
 });
@@ -177,6 +177,6 @@ test('a read of a slow file requests all of its bytes at once', async ({ skip })
     slow.goOn();
     await threads.close();
   }
-  // By itself the kernel asks for 128 KiB, and for 128 more when it looks at these.
+  // By default the kernel reads 128 KiB, and 128 more when these are accessed.
   expect((await slow.unmount()).readsAtOnce).toBeGreaterThan(4);
 });

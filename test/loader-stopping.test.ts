@@ -7,14 +7,14 @@ import { runningThreads } from './running-threads.js';
 
 const shards = await packedSmall({ samples: 48, classes: 2 }, { maxShardSamples: 12 });
 const transform = [{ name: 'resize', size: [24, 24] }] as const;
-/** A loop of it ends only when it is stopped. `where` has indexes read before workers start. */
+/** A loop over it ends only when it is stopped. `where` makes it read indexes before workers start. */
 const endless: LoaderOptions = { transform, batchSize: 8, workers: 1, epochsPerLoop: Infinity, where: 'width > 0' };
 const MOMENTS = 100;
 /** `npm run test:long` tries them all, `npm test` every ninth: even and odd ones. */
 const STRIDE = Math.ceil((MOMENTS / 12) * TIMES);
 const tried = Array.from({ length: Math.ceil(MOMENTS / STRIDE) }, (_, i) => i * STRIDE);
 
-/** Milliseconds from asking for the first batch until it is there. */
+/** Milliseconds from the request for the first batch to its delivery. */
 async function startTime(dataset: Dataset): Promise<number> {
   await using loader = dataset.loader(endless);
   const begin = performance.now();
@@ -22,14 +22,14 @@ async function startTime(dataset: Dataset): Promise<number> {
   return performance.now() - begin;
 }
 
-/** The k-th of {@link MOMENTS}: first one promise after the other, then turns of the event loop, then over the whole start. */
+/** Waits for the k-th of {@link MOMENTS}: first by promises, then by turns of the event loop, then spread over the whole start. */
 async function moment(k: number, startMs: number): Promise<void> {
   if (k < 20) for (let i = 0; i < k; i++) await null;
   else if (k < 40) for (let i = 20; i < k; i++) await turn();
   else await sleep(((k - 40) / (MOMENTS - 40)) * 1.3 * startMs);
 }
 
-/** Loops until it is stopped, and returns what ended it. */
+/** Loops until it is stopped, and returns the reason. */
 async function loopUntilStopped(loader: Loader): Promise<unknown> {
   try {
     for await (const batch of loader) expect(batch.size).toBe(8);
@@ -72,7 +72,7 @@ test('closing at any moment ends the loop, and the next loop of the same loader 
   for (let k = 0; k < MOMENTS; k += 3 * STRIDE) {
     const ended = loopUntilStopped(loader);
     await moment(k, startMs);
-    // Every second time the next loop does not wait until the workers of this one are gone.
+    // Every second time the next loop starts before the workers of this one have ended.
     const closing = loader.close();
     if (k % 2 === 0) await closing;
     const next = loader[Symbol.asyncIterator]();

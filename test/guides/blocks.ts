@@ -1,17 +1,17 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** A block of code of a page, as it stands there. */
+/** A code block of a page. */
 export interface Block {
   /** `README.md:12`. */
   readonly place: string;
   readonly page: string;
   readonly language: string;
   readonly text: string;
-  /** Why it is not run, of a comment `<!-- not run: ... -->` in front of it; null where it is to be run. */
+  /** Why it is not run, from a comment `<!-- not run: ... -->` before it; null if it is run. */
   readonly notRun: string | null;
 }
 
-/** What users read. bench/README.md says how figures came about, on machines that others do not have. */
+/** Pages for users. bench/README.md describes how figures were measured, on machines that others do not have. */
 export const PAGES = [
   'README.md',
   'python/README.md',

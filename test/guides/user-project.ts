@@ -4,7 +4,7 @@ import path from 'node:path';
 import { emptyFolder } from '../datasets.js';
 
 const root = path.resolve(import.meta.dirname, '../..');
-/** As strict as a program can ask for, and with a look at the declarations that the packages publish. */
+/** As strict as possible, including the declarations that the packages publish. */
 const SETTINGS = {
   target: 'ES2023',
   lib: ['ES2023', 'ESNext.Disposable', 'ES2024.SharedMemory'],
@@ -17,7 +17,7 @@ const SETTINGS = {
   outDir: 'out',
 };
 
-/** A folder of somebody who has installed shardtool. It is removed after the tests of the file. */
+/** The folder of a user who has installed shardtool. It is removed after the tests of the file. */
 export function userProject(): string {
   const folder = emptyFolder();
   mkdirSync(path.join(folder, 'node_modules'));
@@ -29,10 +29,10 @@ export function userProject(): string {
   return folder;
 }
 
-/** Compiles such a folder into its folder `out`. What the compiler says; nothing where all is right. */
+/** Compiles such a folder into its folder `out`. Returns the output of the compiler, which is empty if there are no errors. */
 export function compile(folder: string): string {
   const tsc = path.join(root, 'node_modules/typescript/bin/tsc');
-  // Several threads would each check much of the same.
+  // Several threads would check much of the same code.
   const { status, stdout, stderr } = spawnSync(process.execPath, [tsc, '-p', folder, '--singleThreaded'], {
     encoding: 'utf8',
   });

@@ -1,5 +1,5 @@
 /**
- * Test files of others: images against Pillow, tars against Python's tarfile, msgpack against its test suite. They are fetched with the
+ * Test files of other projects: images against Pillow, tars against Python's tarfile, msgpack against its test suite. They are fetched with the
  * clients of their registries (pip, apt-get, go, npm) and kept for the next run. What cannot be fetched is skipped, with a message.
  */
 import { execFileSync } from 'node:child_process';
@@ -135,10 +135,10 @@ print(json.dumps(found))
 /** Pillow clips these modes when it converts them to RGB. */
 const CLIPPED = /^(I|F)/;
 
-/** Files on which the two differ, by what they do. Everything else has the same pixels, or is refused by both. */
+/** Files on which the two differ, by their behaviour. Everything else has the same pixels, or is rejected by both. */
 const EXCEPTIONS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   pillow: {
-    // Pillow turns a TIFF when it opens it. The other ones have 16 bits of colours with alpha, or inks.
+    // Pillow rotates a TIFF when it opens it. The other files have 16-bit colours with alpha, or inks.
     'other pixels': [
       'bmp/b/badrle.bmp',
       ...[2, 3, 4, 5, 6, 7, 8].map((orientation) => `g4_orientation_${orientation}.tif`),
@@ -185,7 +185,7 @@ const EXCEPTIONS: Readonly<Record<string, Readonly<Record<string, readonly strin
   gdk: { 'only shardtool': ['fail/invalid.2.ppm'] },
   goImage: { 'only shardtool': ['testdata/invalid-palette-ref.tiff'] },
   libpng: {
-    // A wrong checksum of the pixels, and pixels that are shorter than their chunk says.
+    // A wrong checksum of the pixels, and pixels that are shorter than their chunk states.
     'only Pillow': ['crashers/badcrc.png', 'crashers/huge_IDAT.png'],
     'only shardtool': ['crashers/empty_ancillary_chunks.png'],
   },
@@ -200,7 +200,7 @@ test.each(Object.keys(EXCEPTIONS))(
     if (files === null || python === null) return;
     const images = files.filter((file) => {
       const kind = imageKindOf(readFileSync(file).subarray(0, SIGNATURE_BYTES));
-      // Decoders of AV1 round in different ways, and Pillow leaves its images unturned.
+      // Decoders of AV1 round in different ways, and Pillow does not rotate its images.
       return kind === undefined ? /\.(bmp|dib|p[bgpn]m|jpe?g|png|gif|webp|tiff?)$/i.test(file) : kind !== 'avif';
     });
     expect(images.length).toBeGreaterThan(name === 'libjpegTurbo' ? 3 : 50);
@@ -246,11 +246,11 @@ test.each(Object.keys(EXCEPTIONS))(
 
 type Entry = readonly [name: string, bytes: number, sha256: string];
 
-/** Archives of which shardtool reads less than Python, on purpose, or more. */
+/** Archives of which shardtool intentionally reads less than Python, or more. */
 const TARS: Readonly<Record<string, string>> = {
-  // A name in a pax header for all files that follow belongs to none.
+  // A name in a global pax header belongs to no file.
   'pax-global-records.tar': 'other files',
-  // GNU tar's magic has no prefix of a name.
+  // The magic of GNU tar excludes a name prefix.
   'invalid-go17.tar': 'other files',
 };
 
@@ -278,7 +278,7 @@ print(json.dumps(found))
     const found = await entriesOf(readFileSync(file), file);
     const known = TARS[path.basename(file)];
     if (found instanceof ShardtoolError) {
-      // What is no plain file, a name that is no file name, and an archive without an end are refused on purpose.
+      // Entries that are not plain files, names that are not file names, and archives without an end are rejected intentionally.
       const isMeant = [DamagedShardError, EntryNameError, UnsupportedEntryError].some((kind) => found instanceof kind);
       expect(isMeant || found.name === 'TruncatedShardError', `${file}: ${found.message}`).toBe(true);
     } else if (known === undefined) {

@@ -11,7 +11,7 @@ import { JPEG, newFolder } from '../pack-workbench.js';
 
 const MINUTES = 60_000;
 const GIB = 2 ** 30;
-/** More than Node writes at once, and than a signed 32-bit number. */
+/** More than Node writes at once, and more than a signed 32-bit number. */
 const HUGE_BYTES = 2_300_000_000;
 
 const source = emptyFolder();
@@ -60,7 +60,7 @@ test.each(['msgpack', 'lmdb'] as const)(
   10 * MINUTES,
 );
 
-/** Runs a conversion in a process of its own and returns the most memory that it had, in bytes. */
+/** Runs a conversion in a separate process and returns its peak memory in bytes. */
 function peakOf(file: string, maxSampleBytes: number): number {
   const script = `
     import { convert } from '@shardtool/writer';

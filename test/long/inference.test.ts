@@ -21,7 +21,7 @@ test(
     ];
     node(`${FOLDER}/model.mjs`, shards, model);
     const [, right] = /^(\d+) of 60 right$/m.exec(node(`${FOLDER}/infer.mjs`, shards, model, found)) ?? [];
-    // One in six is right by chance.
+    // One in six is correct by chance.
     expect(Number(right)).toBeGreaterThan(40);
     expect(readFileSync(found, 'utf8').split('\n').length).toBe(62);
     node(bin, 'overlay', 'add', shards, 'found', '--labels', found);

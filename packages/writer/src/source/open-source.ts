@@ -55,7 +55,7 @@ export async function openSource(location: string, options: SourceOptions, isAhe
 
 /**
  * True if many files of a local source should be read concurrently: if it may not answer, or is slow. `inFlight` is the
- * number of concurrent requests that the caller asked for.
+ * number of concurrent requests that the caller requested.
  */
 export function isReadAhead(location: string, inFlight: number | undefined): boolean {
   return mayHang(location) || (inFlight === undefined ? isSlow(location) : inFlight > 1);

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from typing import Dict, Iterable, Mapping
 
-#: Options of PyTorch's DataLoader, MosaicML Streaming, DALI, LitData, webdataset and FFCV, and earlier names of ours.
+#: Options of PyTorch's DataLoader, MosaicML Streaming, DALI, LitData, webdataset and FFCV, and former names of options.
 FOREIGN_NAMES: Dict[str, str] = {
     "num_workers": "set workers=8 instead, for 8 decode threads",
     "num_threads": "set workers=8 instead, for 8 decode threads",

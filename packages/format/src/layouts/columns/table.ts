@@ -130,7 +130,7 @@ function isColumn(column: Partial<TableColumn>): column is TableColumn {
   return of === '' || !isField(column as TableColumn) || (whyUnsafe(of) === null && !of.includes('/'));
 }
 
-/** A sample of a shard of ours, assembled from its columns. */
+/** A sample of a shard that shardtool wrote, assembled from its columns. */
 export class SampleOfTable {
   #key: string | null = null;
   #cls = -1;

@@ -39,7 +39,7 @@ const ENCODINGS: ReadonlyMap<string, ColumnRole> = new Map<string, ColumnRole>([
 ]);
 
 /**
- * Like {@link roleOf}, for a column of ours that is not a field: text and JSON are single values there. Null if no
+ * Like {@link roleOf}, for a column in a shard of shardtool that is not a field: text and JSON are single values there. Null if no
  * value has this encoding.
  */
 export function valueRoleOf(encoding: string): ColumnRole | null {

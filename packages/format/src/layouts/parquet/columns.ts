@@ -121,7 +121,7 @@ function isWithin(column: SchemaTree, inner: SchemaTree): boolean {
   return column === inner || column.children.some((child) => isWithin(child, inner));
 }
 
-/** Like {@link bytesIn}, for a field in a file of ours, where text counts too. */
+/** Like {@link bytesIn}, for a field in a file that shardtool wrote, where text counts too. */
 function ownBytesIn(column: SchemaTree): SchemaTree | undefined {
   const [bytes] = column.children;
   const found = bytes === undefined ? column : bytes;

@@ -5,7 +5,7 @@ import { MAGIC } from '../../parquet/footer.js';
 import { encodeTable, TABLE_MARK, type Table, type TableColumn } from '../columns/table.js';
 
 /**
- * The self-description of a file of ours: its columns as Arrow and Hugging Face datasets write them, and their
+ * The self-description of a file of shardtool: its columns as Arrow and Hugging Face datasets write them, and their
  * positions. Apache Parquet format, parquet.thrift; field_N is the field of that number.
  */
 

@@ -23,7 +23,7 @@ export interface Labels {
   /** Class numbers; null if no column is the class. */
   readonly cls: Int32Array | null;
   readonly columns: ReadonlyMap<string, readonly ColumnValue[]>;
-  /** In files of ours: the key of each row, and the name of the field that is its image. */
+  /** In files that shardtool wrote: the key of each row, and the name of the field that is its image. */
   readonly keys?: readonly ColumnValue[] | undefined;
   readonly endings?: readonly ColumnValue[] | undefined;
 }

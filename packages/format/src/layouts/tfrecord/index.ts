@@ -92,7 +92,7 @@ async function* walk(
   if (found.length > 0) yield found;
 }
 
-/** The table in the first record of a file of ours; null for a file of other software. */
+/** The table in the first record of a file that shardtool wrote; null for a file of other software. */
 async function tableIn(
   window: FileWindow,
   mark: Feature | undefined,
@@ -102,7 +102,7 @@ async function tableIn(
   return decodeTable((await window.at(place.offset, place.bytes)).toString('utf8', 0, place.bytes));
 }
 
-/** The contents of a record of ours, by its table. */
+/** The contents of a record that shardtool wrote, by its table. */
 async function ownContentsOf(
   window: FileWindow,
   shard: string,
