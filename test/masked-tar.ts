@@ -5,10 +5,10 @@ import { encodeNpyHeader, encodeNpyImage } from '@shardtool/format';
 import { emptyFolder } from './datasets.js';
 import { archive, entry } from './tar-craft.js';
 
-/** Of each image and mask in pixels. */
+/** Side of each image and mask in pixels. */
 export const [WIDTH, HEIGHT] = [40, 30];
 
-/** A palette PNG of one value a pixel, as segmentation masks are. */
+/** A palette PNG with one byte per pixel, as in segmentation masks. */
 export function palettePng(values: Uint8Array, width: number, height: number): Buffer {
   const chunk = (type: string, content: Buffer) => {
     const head = Buffer.alloc(8);
@@ -31,7 +31,7 @@ export function palettePng(values: Uint8Array, width: number, height: number): B
   return Buffer.concat([Buffer.from('\x89PNG\r\n\x1a\n', 'latin1'), ...parts]);
 }
 
-/** Pixel (x, y) of sample i: its mask is a number that its image has as red, so that the two can be compared. */
+/** Pixel (x, y) of sample i: its mask has the value that its image has as red, so that the two can be compared. */
 const valueAt = (i: number, x: number, y: number) => ((x >> 3) + 6 * (y >> 3) + i) % 20;
 
 /** A tar of uncompressed images with two kinds of masks, a second image and an array. */

@@ -1,4 +1,4 @@
-/** What `inspect` measures of an image, by plain loops. */
+/** The measures of an image in `inspect`, computed with plain loops. */
 import type { Measured } from '#reader/inspect/measure';
 
 const INSPECTED_SIDE = 256;
@@ -44,7 +44,7 @@ function takeLight(pixels: Uint8Array): Pick<Measured, 'sums' | 'squares'> {
     red += r;
     green += g;
     blue += b;
-    // Of 2^16 pixels these stay below 2^32.
+    // For 2^16 pixels these stay below 2^32.
     red2 += r * r;
     green2 += g * g;
     blue2 += b * b;
@@ -55,7 +55,7 @@ function takeLight(pixels: Uint8Array): Pick<Measured, 'sums' | 'squares'> {
   return { sums: [red, green, blue], squares: [red2, green2, blue2] };
 }
 
-/** The light that this share of the pixels does not exceed. */
+/** The light value that this share of the pixels does not exceed. */
 function percentile(share: number): number {
   let seen = 0;
   for (let value = 0; value < 256; value++) {
@@ -65,7 +65,7 @@ function percentile(share: number): number {
   return 255;
 }
 
-/** Of the four neighbours less four times the pixel, over all pixels that have four. */
+/** Variance of the four neighbours minus four times the pixel, over all pixels that have four. */
 function laplacianVariance(): number {
   let sum = 0;
   let squares = 0;
@@ -81,15 +81,15 @@ function laplacianVariance(): number {
   return squares / count - (sum / count) ** 2;
 }
 
-/** Light of an image: a byte a pixel, `side` x `side`. */
+/** Light of an image: one byte per pixel, `side` x `side`. */
 interface Light {
   readonly values: Uint8Array;
   readonly side: number;
 }
 
-/** The image is made so small first: what is finer is lost when it is compressed or resized. */
+/** The image is first reduced to this size: finer details are lost when an image is compressed or resized. */
 const CELLS = 32;
-/** Frequencies along each side that are looked at. */
+/** Number of frequencies that are used along each side. */
 const FREQUENCIES = 10;
 const BITS = 64;
 
@@ -99,7 +99,7 @@ const COSINES = Float64Array.from({ length: FREQUENCIES * CELLS }, (_, i) => {
   return Math.cos(((2 * cell + 1) * frequency * Math.PI) / (2 * CELLS)) * (frequency === 0 ? Math.SQRT1_2 : 1);
 });
 
-/** The lowest frequencies but the mean light, which says nothing of what is shown; the longest waves first. */
+/** The lowest frequencies except the mean light, which does not depend on the content; the longest waves first. */
 const CHOSEN = Uint8Array.from(
   Array.from({ length: FREQUENCIES ** 2 - 1 }, (_, i) => i + 1)
     .sort((a, b) => squared(a) - squared(b) || a - b)
@@ -117,7 +117,7 @@ const coefficients = new Float64Array(BITS);
 
 /**
  * 64 bits, as two words: whether each of the 64 lowest frequencies of the light is above their median. `margin` pixels at each
- * side are left out: the hash of an image without its margins is near that of a copy which was cropped.
+ * side are omitted: the hash of an image without its margins is close to that of a cropped copy.
  */
 function perceptualHash({ values, side }: Light, margin = 0): readonly [low: number, high: number] {
   meanCells(values, side, margin);
@@ -143,7 +143,7 @@ function perceptualHash({ values, side }: Light, margin = 0): readonly [low: num
   return [words[0] >>> 0, words[1] >>> 0];
 }
 
-/** Fills {@link grid} with means of what lies within the margins. */
+/** Fills {@link grid} with means of the pixels within the margins. */
 function meanCells(values: Uint8Array, side: number, margin: number): void {
   const inner = side - 2 * margin;
   const edge = (cell: number) => margin + Math.floor((cell * inner) / CELLS);

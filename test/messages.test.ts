@@ -1,4 +1,4 @@
-/** Mistakes that users make, each with the one sentence that they read. */
+/** Mistakes that users make, each with the one sentence that they get. */
 import { cpSync, mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -8,7 +8,7 @@ import { emptyFolder, packedPhotos } from './datasets.js';
 const folder = emptyFolder();
 const before = process.cwd();
 
-/** Files that the mistakes are about, by their paths. */
+/** Files that the mistakes need, by their paths. */
 function layFiles(): void {
   const photo = readFileSync('examples/photos/cat/cat_000.jpg');
   const files: Readonly<Record<string, string | Buffer>> = {
@@ -504,7 +504,7 @@ test.each(MISTAKES)('shardtool %s', async (line, code, message) => {
   const outcome = await shardtool(...args);
   const read = outcome.stderr.replaceAll(`${folder}/`, '');
   const expected = `shardtool: ${message}\n`;
-  // "…" is any text: a list that grows with what shardtool can do, or what depends on which worker reads first.
+  // "…" is any text: a list that grows with new features, or a part that depends on which worker reads first.
   const pattern = new RegExp(`^${expected.split('…').map(escaped).join('.*')}$`);
   const shown = pattern.test(read) ? expected : read;
   expect([outcome.code, shown]).toEqual([code, expected]);

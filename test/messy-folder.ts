@@ -1,4 +1,4 @@
-/** A messy folder of photos as people have them, and the command line run on it in this process. */
+/** A messy folder of photos as users have them, and commands that run on it in this process. */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { vi } from 'vitest';
@@ -9,7 +9,7 @@ import { jpeg, PNG, tree } from './pack-workbench.js';
 
 const odd = (name: string) => readFileSync(path.join('test/fixtures/odd-images', name));
 
-/** Class folders with kinds, cases, nested folders, what systems leave behind, captions, and bad and odd images. */
+/** Class folders with various kinds, upper and lower case, nested folders, system files, captions, and bad and odd images. */
 export function messyFolder(): string {
   return tree({
     'cat/1.jpg': jpeg(1),
@@ -32,7 +32,7 @@ export function messyFolder(): string {
   });
 }
 
-/** The same with files at one key. */
+/** The same with files that have the same key. */
 export function collidingFolder(): string {
   return tree({
     'cat/1.jpg': jpeg(1),
@@ -43,7 +43,7 @@ export function collidingFolder(): string {
   });
 }
 
-/** Masks as three conventions have them. */
+/** Masks in three conventions. */
 export function maskedFolders(): { readonly dots: string; readonly suffixes: string; readonly folders: string } {
   const numbers = [1, 2, 10];
   const each = (names: (i: number) => Record<string, Uint8Array>) =>
@@ -55,14 +55,14 @@ export function maskedFolders(): { readonly dots: string; readonly suffixes: str
   };
 }
 
-/** What a command printed, and its exit code. Folders are named by what they are called here. */
+/** The output of a command, and its exit code. Folders are replaced by their names here. */
 export interface Said {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** Runs a command in this process; each path of `named` is printed as its name. */
+/** Runs a command in this process; in its output each path of `named` is replaced by its name. */
 export async function say(words: readonly string[], named: Readonly<Record<string, string>> = {}): Promise<Said> {
   const said = { stdout: '', stderr: '' };
   const hear = (stream: keyof typeof said) =>
@@ -91,7 +91,7 @@ export async function say(words: readonly string[], named: Readonly<Record<strin
   }
 }
 
-/** A file in a new folder. */
+/** Creates a file in a new folder. */
 export function fileWith(name: string, text: string): string {
   const folder = emptyFolder();
   mkdirSync(folder, { recursive: true });
@@ -99,7 +99,7 @@ export function fileWith(name: string, text: string): string {
   return path.join(folder, name);
 }
 
-/** The lines of a list that a pack has left. */
+/** The lines of a list that a pack wrote. */
 export function listOf(output: string, list: string): { path: string; reason: string }[] {
   return readFileSync(path.join(output, list), 'utf8')
     .trimEnd()

@@ -1,4 +1,4 @@
-/** What a loader chooses of a mixture as a whole: samples, weights, an order, the length of an epoch. */
+/** Options of a loader of a mixture as a whole: samples, weights, an order, the length of an epoch. */
 import path from 'node:path';
 import {
   type Batch,
@@ -34,7 +34,7 @@ interface Seen {
   readonly state: LoaderState;
 }
 
-/** `dataset:number` of the rows that count, and their pixels. */
+/** `dataset:number` of the valid rows, and their pixels. */
 async function run(options: LoaderOptions, mixed = parts, settings: MixtureOptions = {}): Promise<Seen[]> {
   await using mixture = await openMixture(mixed, settings);
   await using loader = mixture.loader({ ...base, ...options });
@@ -132,7 +132,7 @@ test.skipIf(pythonWith() === null)(
 test('weights of samples determine the share of a dataset that has no share set', async () => {
   const onlyA = flat(await run({ weights: { a: 1, b: 1, c: 0 }, samplesPerEpoch: 1000 }));
   const shares = [0, 1].map((d) => onlyA.filter((row) => row.startsWith(`${d}:`)).length);
-  // 60 of a, and of b those 34 without class c.
+  // 60 of a, and the 34 of b that are not of class c.
   await using mixture = await openMixture(parts);
   const [, second] = mixture.datasets;
   const { cls } = {

@@ -60,7 +60,7 @@ test('without weights every sample of all datasets is used once per epoch', asyn
 });
 
 test('an epoch has the shares of the weights, and no sample is repeated before all of its dataset were used', () => {
-  // The first to be used up is c: 31 / 0.2 = 155, so 77.5 of a and 46.5 of b, halves up.
+  // c is the first that is used up: 31 / 0.2 = 155, so 77.5 of a and 46.5 of b, rounded half up.
   const rows = flat(whole);
   expect(countsOf(rows)).toEqual([78 * 3, 47 * 3, 31 * 3]);
   for (const [source, size] of [90, 50, 31].entries()) {
@@ -127,7 +127,7 @@ test('weights can change at any position, and exactly the remaining samples of e
       expect(new Set(own.slice(from, from + size)).size).toBe(size);
     }
   }
-  // c is used up first: 31 samples of it, and a quarter of that of each other one.
+  // c is used up first: 31 samples of it, and a quarter of that of each other dataset.
   expect(countsOf(after)).toEqual([16, 16, 62]);
   await expect(loader.withWeights(whole[at]!.state, [1, 1])).rejects.toThrow('2 weights for the 3 datasets');
 });

@@ -17,7 +17,7 @@ async function samplesOf(path: string): Promise<SamplePosition[]> {
   return samples;
 }
 
-/** Per sample: its key and the payloads of its fields as hexadecimal. */
+/** For each sample: its key and the payloads of its fields as hexadecimal. */
 async function payloadsOf(path: string): Promise<Record<string, Record<string, string>>> {
   const file = readFileSync(path);
   const samples = await samplesOf(path);
@@ -67,7 +67,7 @@ print(json.dumps([[s["__key__"], list(s), len(s["jpg"]), set(s["jpg"]) <= {i}, l
   expect(found.map(([, names]) => names)).toEqual(sizes.map(() => ['__key__', 'jpg', 'txt', 'cls']));
   expect(found.map(([, , bytes, same]) => [bytes, same])).toEqual(sizes.map((bytes) => [bytes, true]));
   expect(found.map(([, , , , letters]) => letters)).toEqual(sizes.map((_, i) => i * 40));
-  // JSON's numbers lose the last digits of the 64-bit ones here; the test of the codec looks at each.
+  // JSON numbers lose the last digits of 64-bit integers here; the test of the codec checks each of them.
   expect(found.map(([, , , , , cls]) => cls)).toEqual([0, 127, 128, 65_536, 2 ** 64, -(2 ** 63), '303037']);
 });
 

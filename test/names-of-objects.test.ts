@@ -7,7 +7,7 @@ import { shardtool } from './cli-here.js';
 import { emptyFolder } from './datasets.js';
 import { digestsOf, filesIn, newFolder, PNG, tree } from './pack-workbench.js';
 
-/** What every plain object of JavaScript has; a name of a field is in small letters. */
+/** Names that every plain object of JavaScript has; names of fields are in lower case. */
 const NAMES = ['__proto__', 'constructor', 'hasOwnProperty', 'toString', 'valueOf'];
 const FIELDS = NAMES.map((name) => name.toLowerCase());
 
@@ -41,7 +41,7 @@ async function printed(...args: string[]): Promise<string> {
   return stdout;
 }
 
-/** The files below a folder that were packed, and nothing else. */
+/** The files below a folder that were packed, and no other files. */
 function expectSource(folder: string): void {
   const unpacked = filesIn(folder).filter((file) => !file.endsWith('.cls'));
   expect(unpacked).toEqual(Object.keys(files).sort());

@@ -6,7 +6,7 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { newFolder, samplesOf } from './pack-workbench.js';
 import { pythonWith, runPython } from './python.js';
 
-// Holds every cell of the table in EXPECTED.md: what packing, a whole check, reading and Pillow make of each odd image.
+// Checks every cell of the table in EXPECTED.md: the results of pack, check decode, a loader and Pillow for each odd image.
 const folder = 'test/fixtures/odd-images';
 const python = pythonWith('PIL');
 
@@ -18,7 +18,7 @@ interface Row {
   readonly pillow: string;
 }
 
-/** The rows of the table, one a file, although some lines of it name several. */
+/** The rows of the table, one per file, although some lines of it list several. */
 const rows: Row[] = readFileSync(path.join(folder, 'EXPECTED.md'), 'utf8')
   .split('\n')
   .filter((line) => line.startsWith('| ') && !line.startsWith('| file'))
@@ -78,14 +78,14 @@ interface Image {
   readonly pixels: Buffer;
 }
 
-/** The image of one file as the loader gives it. */
+/** The image of one file as the loader delivers it. */
 async function read(file: string, options: LoaderOptions = {}): Promise<Image> {
   const loader = dataset.loader({ keys: [keyOf(file)], workers: 1, collate: 'list', ...options });
   for await (const { list } of loader) return { ...list![0]!, pixels: Buffer.from(list![0]!.pixels) };
   throw new Error('there was no batch');
 }
 
-/** The images of one loop over all files, by their keys: a loop for each took most of the time. What is bad has none. */
+/** The images of one loop over all files, by their keys: a loop for each file would take too long. Bad images are missing. */
 const images = new Map<string, Image>();
 for await (const { keys, valid, list } of dataset.loader({ workers: 1, collate: 'list', onBad: 'skip' })) {
   for (const [row, image] of list!.entries()) {
@@ -132,7 +132,7 @@ describe('read', () => {
 });
 
 describe.skipIf(python === null)('Pillow', () => {
-  /** What Pillow makes of each file: [width, height, RGB in base64], or null where it refuses. */
+  /** The result of Pillow for each file: [width, height, RGB in base64], or null if it rejects the file. */
   const opened =
     python === null
       ? {}
@@ -159,7 +159,7 @@ print(json.dumps({name: read(sys.argv[1] + "/" + name) for name in json.load(sys
 
   test.each(rows.filter(({ pillow }) => pillow !== 'refuses'))('$file: $pillow', ({ file, pillow }) => {
     const [width, height, base64] = opened[file]!;
-    // Not packed, or another way to make 8 bits of 16.
+    // Not packed, or converted from 16 to 8 bits in another way.
     if (pillow === 'reads it' || pillow === 'clips') return;
     const ours = images.get(keyOf(file))!;
     expect([ours.width, ours.height]).toEqual([width, height]);

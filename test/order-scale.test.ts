@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { expect, test } from 'vitest';
 
-/** Plans 400,000,000 samples in 40,000 shards from `position` up to the first batch, in a process of its own. */
+/** Plans 400,000,000 samples in 40,000 shards from `position` up to the first batch, in a separate process. */
 function firstBatchInFreshProcess(position: number): { cpuMs: number; rssBytes: number; rows: number } {
   const script = `
     const { planEpoch } = await import('#reader/order/batches');

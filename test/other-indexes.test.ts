@@ -55,7 +55,7 @@ function writeShard(path: string, firstPhoto: number): void {
   closeSync(fd);
 }
 
-/** wids wants PyTorch for the base classes of what it gives out, and for nothing that is tested here: a stand-in will do. */
+/** wids imports PyTorch for the base classes of its datasets, but not for anything that is tested here: a stub is enough. */
 const IMPORT_WIDS = `
 import sys, types, typing
 try:

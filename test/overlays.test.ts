@@ -1,4 +1,4 @@
-/** Overlays: other classes, columns, splits and samples left out, beside shards that stay as they are. */
+/** Overlays: other classes, columns, splits and excluded samples, next to unchanged shards. */
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -23,7 +23,7 @@ import { expect, test } from 'vitest';
 import { bin } from './cli-process.js';
 import { emptyFolder, packedPhotos, packedSmall, smallImages } from './datasets.js';
 
-/** Key and class of every sample that a dataset shows. */
+/** Key and class of every sample of a dataset. */
 async function classesOf(...given: Parameters<typeof openDataset>): Promise<Map<string, string>> {
   await using dataset = await openDataset(...given);
   const classes = new Map<string, string>();

@@ -11,7 +11,7 @@ const MASKED = { image: 'npy', extraImages: ['depth.npy'], masks: ['seg.png'], f
 
 const bytesOf = (array: ArrayBufferView) => new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
 
-/** What the arrays of a batch hold. */
+/** The content of the arrays of a batch. */
 function shown({ images, extraImages, masks, encoded, list, labels, keys }: Batch): string {
   const hash = createHash('sha256');
   const pixels = [
@@ -24,7 +24,7 @@ function shown({ images, extraImages, masks, encoded, list, labels, keys }: Batc
   return `${keys} ${hash.digest('hex')}`;
 }
 
-/** Batches of three epochs in 3 slots, each looked at when it comes and when the loop is over. */
+/** Batches of three epochs in 3 slots, each compared when it is delivered and when the loop is over. */
 async function twice(location: string, options: LoaderOptions): Promise<{ then: string[]; now: string[] }> {
   await using dataset = await openDataset(location);
   await using loader = dataset.loader({ workers: 1, batchSize: 7, prefetchBatches: 3, epochsPerLoop: 3, ...options });
@@ -33,7 +33,7 @@ async function twice(location: string, options: LoaderOptions): Promise<{ then: 
   for await (const batch of loader) {
     kept.push(batch);
     then.push(shown(batch));
-    // Nothing to give back.
+    // Nothing is released.
     if (options.reuse === undefined) batch.release();
   }
   return { then, now: kept.map(shown) };

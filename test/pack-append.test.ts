@@ -257,7 +257,7 @@ test('an append can add label columns, which are null for older samples', async 
   const chosen = newFolder();
   await convert(output, chosen, { where: 'y == null or z > 2' });
   expect(await columnsOf(chosen)).toEqual(expected);
-  // The indexes of older shards that a repair makes again lose nothing that they had.
+  // The indexes of older shards that a repair rebuilds keep everything that they had.
   const { file } = (await readManifest(output)).shards[0]!;
   const shard = readFileSync(path.join(output, file));
   shard[shard.length >> 1]! ^= 1;

@@ -14,7 +14,7 @@ useBucketServer((started) => {
   server = started;
 });
 
-/** A folder of images with a labels file, as its owner changes it. */
+/** A folder of images with a labels file, which its owner changes. */
 class Source {
   readonly folder = emptyFolder();
   readonly #rows = new Map<string, string>();
@@ -37,7 +37,7 @@ class Source {
     this.#write();
   }
 
-  /** All files are older than anything that is packed, except those given. */
+  /** All files are older than the packed shards, except the given ones. */
   age(newer: readonly string[] = []): void {
     for (const key of this.#rows.keys()) {
       const time = newer.includes(key) ? Date.now() / 1000 + 3600 : 1000;
@@ -127,7 +127,7 @@ describe.each(['a folder', 'a bucket'])('in %s', (kind) => {
     const again = await append(source, output, { applyChanges: true });
     expect(again.changes).toBeUndefined();
     expect((await readManifest(output)).identity).toBe(manifest.identity);
-    // Removing alone is a change too.
+    // Removing samples only is a change too.
     source.remove('cat/20');
     await append(source, output, { applyChanges: true });
     expect(Object.keys(await contents(output))).not.toContain('cat/20');
@@ -136,7 +136,7 @@ describe.each(['a folder', 'a bucket'])('in %s', (kind) => {
 
   test('with compare set to checksum, only changed bytes count', async () => {
     const { output, source, before } = await start();
-    // Of the same size, and older than its shard.
+    // With the same size, and older than its shard.
     const other = Buffer.from(jpeg(4));
     other[other.length - 3]! ^= 1;
     writeFileSync(path.join(source.folder, 'cat/4.jpg'), other);
@@ -303,7 +303,7 @@ test('sidecar files of images are compared too: a mask that changes, appears or 
   expect([unchanged.samples, unchanged.changes]).toEqual([0, undefined]);
 
   put('a.seg.png', Buffer.concat([PNG, Buffer.from('!')]));
-  // Of the same size and an old time, which only a comparison of the bytes detects.
+  // With the same size and an old time, so that only a comparison of the bytes detects it.
   put('b.seg.png', Buffer.from(PNG).fill(1, PNG.length - 1));
   rmSync(path.join(images, 'c.seg.png'));
   put('e.seg.png', PNG);

@@ -1,4 +1,4 @@
-/** What a pack stores is what the files hold, whatever their names say. */
+/** A pack stores the content of files, whatever their names are. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { fieldOfKind, type ImageKind, kindOfField } from '@shardtool/format';
@@ -16,7 +16,7 @@ const IMAGES: Readonly<Partial<Record<ImageKind, Buffer>>> = {
   tiff: readFileSync('test/fixtures/odd-images/picture.tif'),
 };
 
-/** Bytes that differ with `seed`, some more than the write buffer keeps together. */
+/** Bytes that depend on `seed`, some more than fit in the write buffer. */
 const content = fc
   .record({ seed: fc.nat(255), length: fc.oneof(fc.nat(40), fc.nat(20_000)) })
   .map(({ seed, length }) => Buffer.from(Array.from({ length }, (_, i) => (i * 31 + seed * 7) & 0xff)));
@@ -30,9 +30,9 @@ const sample = fc.record({
 
 type Sample = typeof sample extends fc.Arbitrary<infer S> ? S : never;
 
-/** The files of a sample by the names of their fields, and by what the shard should call them. */
+/** The files of a sample by the names of their fields, and the expected names in the shard. */
 function filesOf({ kind, behind, named, beside }: Sample, number: number) {
-  // Whatever is behind the end of an image belongs to its file.
+  // Bytes after the end of an image belong to its file.
   const image = Buffer.concat([IMAGES[kind]!, behind]);
   const stem = `c/${number}`;
   const files = { [`${stem}.${named}`]: image };
@@ -59,7 +59,7 @@ test.each(['tar', 'msgpack', 'lmdb'] as const)(
       fc.asyncProperty(fc.array(sample, { minLength: 1, maxLength: 8 }), options, async (samples, chosen) => {
         const all = samples.map(filesOf);
         const output = newFolder();
-        // An ending that no file has is refused.
+        // An extension that no file has is rejected.
         const fields = ['kpt.npy', 'zz.bin'].filter((field) => samples.some(({ beside }) => field in beside));
         await pack(tree(Object.assign({}, ...all.map(({ files }) => files))), output, { format, fields, ...chosen });
         const found = await fieldsIn(output);

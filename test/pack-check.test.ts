@@ -15,14 +15,14 @@ import { TIMES } from './repetitions.js';
 const FOLDER = 'test/fixtures/odd-images';
 const HEADERS = 'test/fixtures/image-headers';
 
-/** The columns "pack" and "whole" of EXPECTED.md, one entry a file. */
+/** The columns "pack" and "whole" of EXPECTED.md, one entry per file. */
 const EXPECTED = readFileSync(path.join(FOLDER, 'EXPECTED.md'), 'utf8')
   .split('\n')
   .map((line) => line.split('|').map((cell) => cell.trim()))
   .filter((cells) => /\.\w+$/.test(cells[1] ?? ''))
   .flatMap((cells) => cells[1]!.split(', ').map((file) => ({ file, packed: cells[2]!, whole: cells[3]! })));
 
-/** Packs the odd images with those that cannot be packed in quarantine, by path. */
+/** Packs the odd images, with bad images in quarantine. Returns them by path. */
 async function packOdd(options: PackOptions) {
   const output = newFolder();
   const report = await pack(FOLDER, output, {
@@ -131,7 +131,7 @@ test('raising maxPixels accepts a larger image', async () => {
   });
 });
 
-/** Images of every kind that can be stripped, with metadata: what they hold must not be found afterwards. */
+/** Images of every kind that can be stripped, with metadata whose content must not be found afterwards. */
 const SECRET = 'the place where it was taken';
 
 function withMetadata(file: string): Buffer {
@@ -213,7 +213,7 @@ test('images without their metadata have the same pixels and orientation', async
   for (const [i, { file }] of originals.entries()) expect(after.get(`${i}`), file).toEqual(before.get(`${i}`));
 });
 
-/** Size and hash of the pixels of each image by its key, turned as its orientation says. */
+/** Size and hash of the pixels of each image by its key, rotated by its orientation. */
 async function pixelsOf(source: string, options: PackOptions): Promise<ReadonlyMap<string, unknown>> {
   const output = newFolder();
   await pack(source, output, options);
@@ -245,7 +245,7 @@ test('an image whose metadata cannot be removed is packed unchanged and counted'
   expect(stdout).toContain('2 images keep their metadata, since they are TIFF, AVIF, BMP or PPM, or are damaged');
 });
 
-/** Image files of which a part may be missing and bytes anywhere may have other values. */
+/** Image files, truncated or with changed bytes anywhere. */
 const damaged = fc
   .record({
     image: fc.constantFrom(...originals.map(({ bytes }) => bytes).filter((bytes) => bytes.length < 40_000)),
@@ -284,7 +284,7 @@ test('a damaged image has the same pixels without its metadata, or is unchanged'
       }
       const stripped = stripMetadata(bytes, header);
       if (stripped === null) return;
-      // An orientation is all that is added.
+      // Only an orientation is added.
       expect(stripped.length).toBeLessThanOrEqual(bytes.length + 60);
       expect(await look(stripped)).toEqual(await look(bytes));
     }),

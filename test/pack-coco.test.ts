@@ -76,10 +76,10 @@ test.each([
 });
 
 const IMAGE = { id: 1, file_name: '0000.jpg', width: 500, height: 333 };
-/** Another file, whose size is not said. */
+/** Another file, without a size. */
 const OTHER = { id: 2, file_name: '0001.jpg' };
 const CATEGORY = { id: 1, name: 'cat' };
-/** Integers that a number cannot tell apart, so they stand as text here and without quotes in the file. */
+/** Integers that a number cannot distinguish, so they are text here and unquoted in the file. */
 const [LARGE, NEXT] = ['1234567890123456780', '1234567890123456781'];
 
 test.each([
@@ -142,7 +142,7 @@ test('an image whose size differs from its annotations is a bad file', async () 
 
 test('annotations of an image with an EXIF rotation may be for either orientation', async () => {
   const photo = readFileSync(path.join(set.images, '0000.jpg'));
-  // EXIF with one entry, the orientation: to be turned by 90 degrees.
+  // EXIF with one entry, the orientation: rotate by 90 degrees.
   const exif = Buffer.from('ffe100224578696600004d4d002a00000008000101120003000000010006000000000000', 'hex');
   const turned = Buffer.concat([photo.subarray(0, 2), exif, photo.subarray(2)]);
   for (const size of [

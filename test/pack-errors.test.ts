@@ -23,7 +23,7 @@ import { filesIn, jpeg, newFolder, samplesOf, tree } from './pack-workbench.js';
 
 const PHOTOS = 'examples/photos';
 
-/** Runs a pack in a process of its own, with these flags of Node and after this line of shell; prints the error. */
+/** Runs a pack in a separate process, with these flags of Node and after this line of shell; prints the error. */
 function packInChild(source: string, output: string, options: PackOptions, node: string[] = [], shell = '') {
   const program = tree({
     'pack.mjs': `
@@ -38,7 +38,7 @@ function packInChild(source: string, output: string, options: PackOptions, node:
   });
 }
 
-/** The pack fails with this, which says all of `messages`, and leaves no folder behind. */
+/** The pack fails with this error, which contains all of `messages`, and leaves no folder. */
 async function refused(
   source: string,
   options: PackOptions,
@@ -152,7 +152,7 @@ test('names that cannot be keys or do not fit a shard are quarantined too, and a
   const source = tree({
     'a/1.jpg': jpeg(1),
     'a/x\ny.jpg': jpeg(2),
-    // LMDB has keys of up to 511 bytes.
+    // LMDB keys have up to 511 bytes.
     [`${long}/${long}/${long}/3.jpg`]: jpeg(3),
   });
   writeFileSync(Buffer.concat([Buffer.from(`${source}/a/caf`), Buffer.from([0xe9]), Buffer.from('.jpg')]), jpeg(4));
@@ -262,7 +262,7 @@ test('too little space on the disk is detected before anything is written', asyn
 
 test('a disk that becomes full ends the pack, and no part of the shard remains', () => {
   const output = newFolder();
-  // bash counts in blocks of 1,024 bytes: room for no shard of ten photos.
+  // bash counts in blocks of 1,024 bytes: no shard of ten photos fits.
   const { stdout } = packInChild(PHOTOS, output, { maxShardSamples: 10, workers: 2 }, [], 'ulimit -f 200;');
   expect(stdout).toMatch(/^DiskFullError: The disk of .* is full: the system allows no larger files/);
   expect(filesIn(output)).toEqual(['pack.json', 'pack.state/plan', 'skipped.jsonl']);
@@ -271,10 +271,10 @@ test('a disk that becomes full ends the pack, and no part of the shard remains',
 test('a worker that dies in the middle of a shard ends the pack with its reason, and leaves no partial shard', () => {
   const output = newFolder();
   const preload = pathToFileURL('test/fixtures/pack/dying-worker.mjs').href;
-  // Images that are encoded anew are packed by threads alone.
+  // Images that are encoded again are packed by threads only.
   const options = { maxShardSamples: 10, workers: 2, resize: 16 } as const;
   for (const halfNote of [undefined, path.join(output, 'pack.state', '000000.json.part')]) {
-    // As a worker leaves it that dies while it notes a shard down.
+    // The file of a worker that died while it wrote the record of a shard.
     if (halfNote !== undefined) writeFileSync(halfNote, '');
     const { stdout } = packInChild(PHOTOS, output, options, ['--import', preload]);
     expect(stdout).toMatch(/^WorkerDiedError: .*exit code 9/);

@@ -54,7 +54,7 @@ test.each(kinds)('a bucket is packed to the same bytes as a folder with the same
   const folder = both();
   const [fromBucket, fromFolder] = [newFolder(), newFolder()];
   const report = await pack('s3://raw/set', fromBucket, options);
-  // In one thread, which changes no byte.
+  // With one thread, which changes no byte.
   const expected = await pack(folder, fromFolder, { ...options, workers: 1 });
   expect({ ...report, hiddenFolders: [] }).toEqual({ ...expected, hiddenFolders: [] });
   expect(report.hiddenFolders.map((hidden) => hidden.replace('s3://raw/set/', ''))).toEqual(
@@ -90,7 +90,7 @@ test('labels and the labels file may be in a bucket, and a second pack finds eve
   expect(await pack('s3://raw/set/', fromBucket, { labels })).toMatchObject({ samples: 2, classes: ['c', 'z'] });
   await pack(folder, fromFolder, { labels: inFolder });
   expect(datasetDigestsOf(fromBucket)).toEqual(datasetDigestsOf(fromFolder));
-  // The table itself may lie in a bucket, too.
+  // The table itself may be in a bucket, too.
   server.put('tables/l.csv', readFileSync(labels));
   const there = newFolder();
   await pack('s3://raw/set', there, { labels: 's3://tables/l.csv' });
@@ -117,7 +117,7 @@ test('an append reports missing objects like missing files, but none that its pa
   const told = { changed: 0, gone: 2, relabelled: 0, first: 'cat/2.jpg' };
   expect((await pack(folder, fromFolder, { append: true })).changes).toEqual(told);
   expect((await pack('s3://raw/set', fromBucket, { append: true })).changes).toEqual(told);
-  // What is misnamed lies in a field of another name, and has not changed for that.
+  // A misnamed file is in a field of another name, which does not count as a change.
   const lists = [fromBucket, fromFolder].map((output) => readFileSync(path.join(output, 'changed.jsonl'), 'utf8'));
   expect(lists[0]).toBe(lists[1]);
   const part = await pack('s3://raw/set', fromBucket, { append: true, exclude: ['zebra/**'] });
@@ -155,7 +155,7 @@ test('names and sizes are read only from lists, and each object with one request
 
 test('many objects are read concurrently', async () => {
   both(Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`c/${i}.jpg`, jpeg(i)])));
-  // On a busy machine answers that come sooner are there before the next request is.
+  // On a busy machine faster responses would arrive before the next request is sent.
   server.latencyMs = 200;
   await pack('s3://raw/set', newFolder(), { workers: 1 });
   expect(server.most).toBeGreaterThan(20);
@@ -186,7 +186,7 @@ test('a long list is split at folders, and its parts are listed concurrently, ea
   );
   server.objects.clear();
   for (let i = 0; i < 800; i++) server.put(`raw/set/${i % 80}/${i}.jpg`, 'x');
-  // On a busy machine answers that come sooner are there before the next request is.
+  // On a busy machine faster responses would arrive before the next request is sent.
   Object.assign(server, { pageSize: 10, latencyMs: 30, most: 0 });
   let listed = 0;
   for await (const _ of (await openStorage('s3://raw/set')).list('', { deep: true })) listed++;
@@ -225,7 +225,7 @@ test('requests with lost connections and busy servers are retried', async () => 
 test('an object that is replaced or removed after it was listed is a bad file, and no other file is affected', async () => {
   both();
   server.fault = ({ key }) => {
-    // Once the lists are there.
+    // After the lists were fetched.
     if (key !== '' && server.objects.has('raw/set/cat/2.jpg')) {
       server.put('raw/set/cat/1.jpg', jpeg('cat 0'), Date.now() + 5000);
       server.objects.delete('raw/set/cat/2.jpg');
@@ -266,7 +266,7 @@ test('a list that is truncated in transit is requested again, and never accepted
   server.editList = (xml) => (first ||= xml);
   await expect(packed()).rejects.toThrow('the server returns the same part of the list again');
   let n = 0;
-  // Other names, and a place to go on that was there before.
+  // Other names, with a continuation token that was returned before.
   server.editList = () =>
     `<ListBucketResult><Contents><Key>set/${n++}.jpg</Key><Size>5</Size></Contents><IsTruncated>true</IsTruncated>` +
     '<NextContinuationToken>here</NextContinuationToken></ListBucketResult>';
@@ -295,7 +295,7 @@ test('a bucket that may not be listed, an empty one, and names that files cannot
   const refused = await failure();
   expect(refused.message).toMatch(/^s3:\/\/raw\/set cannot be listed: access is denied.*AccessDenied/);
   expect(refused.message + refused.stack).not.toMatch(/very-secret|Signature/);
-  // Objects whose names are known can be packed all the same.
+  // Objects whose names are known can be packed nevertheless.
   const output = newFolder();
   expect(await pack('s3://raw/set', output, { files: ['cat/1.jpg', 'cat/2.jpg'] })).toMatchObject({ samples: 2 });
   expect(await failure({ files: ['cat/none.jpg'] })).toMatchObject({

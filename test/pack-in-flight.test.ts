@@ -7,7 +7,7 @@ import { emptyFolder } from './datasets.js';
 import { digestsOf, jpeg, newFolder, PNG, tree } from './pack-workbench.js';
 import { buildSlowfs, mountSlow, type SlowFolder } from './slowfs/slow-folder.mjs';
 
-/** What is met in a source: class folders, files beside images, wrong names, damage, copies, links. */
+/** Cases that occur in a source: class folders, files next to images, wrong names, damage, copies, links. */
 const messy: Record<string, string | Uint8Array> = {};
 for (let i = 0; i < 150; i++) messy[`class${i % 7}/${i}.jpg`] = jpeg(i);
 for (let i = 0; i < 150; i += 5) messy[`class${i % 7}/${i}.txt`] = `caption ${i}`;
@@ -98,7 +98,7 @@ test('a file system with latency gives the same bytes as a disk, and one that st
   if (slow === null) return skip();
   try {
     const [here, there] = [newFolder(), newFolder()];
-    // A link that leads out of the mount is another path there.
+    // A link that leads out of the mount has another path there.
     const without = { ...options, exclude: ['class0/elsewhere/**', 'class0/link.jpg', 'again/**'] };
     await pack(source, here, { ...without, inFlight: 1 });
     await pack(slow.path, there, without);
@@ -109,12 +109,12 @@ test('a file system with latency gives the same bytes as a disk, and one that st
   }
 });
 
-/** Beside the shards it is noted by which path a file was met. */
+/** A record next to the shards contains the path of each file. */
 function shardsOf(folder: string): Record<string, string> {
   return Object.fromEntries(Object.entries(digestsOf(folder)).filter(([file]) => /\.(tar|parquet)$/.test(file)));
 }
 
-/** The process is gone although the call that hangs is not. */
+/** The process has ended although the hanging call has not. */
 async function expectEndWhenStopped(slow: SlowFolder): Promise<void> {
   slow.stop();
   const given = JSON.stringify({ ...options, ioTimeout: 1 });

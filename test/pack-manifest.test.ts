@@ -36,7 +36,7 @@ function fill(): void {
   server.put('raw/other/9.jpg', jpeg(9), TIME_MS);
 }
 
-/** The objects of the bucket as a data file of S3 Inventory, the last first. */
+/** The objects of the bucket as a data file of S3 Inventory, in reverse order. */
 function inventory(): string {
   const encoded = (key: string) => key.split('/').map(encodeURIComponent).join('/').replaceAll('%20', '+');
   return [...server.objects]

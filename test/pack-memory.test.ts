@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 
 const child = fileURLToPath(new URL('./pack-memory-child.mjs', import.meta.url));
 
-/** The largest size in bytes of a process that plans a pack of so many files, with so much memory for their paths. */
+/** Peak memory in bytes of a process that plans a pack of this many files, with this much memory for their paths. */
 function peakOf(files: number, memoryBytes: number): number {
   const given = [child, String(files), String(memoryBytes)];
   return Number(execFileSync(process.execPath, given, { encoding: 'utf8', timeout: 120_000 }));

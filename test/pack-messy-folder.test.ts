@@ -1,4 +1,4 @@
-/** All that is printed when people pack what they have. */
+/** The complete output for packs of typical user folders. */
 import { existsSync, mkdirSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { openDataset } from '@shardtool/reader';
@@ -9,10 +9,10 @@ import { jpeg, newFolder, PNG, samplesOf, tree } from './pack-workbench.js';
 
 const SRC = messyFolder();
 
-/** Packs, and gives what was printed with the source as SRC and the output as OUT. */
+/** Packs, and returns the output with the source as SRC and the output as OUT. */
 async function pack(source: string, flags: readonly string[], output = newFolder(), names = {}) {
   const said = await say(['pack', source, output, '--workers', '1', ...flags], { SRC: source, OUT: output, ...names });
-  // How long it took differs from run to run.
+  // The duration differs from run to run.
   return { ...said, stdout: said.stdout.replace(/^Took .*\n/m, ''), output };
 }
 
@@ -327,7 +327,7 @@ test('labels for some of the images print a warning with their share first, or a
   writeFileSync(table, `path,class\n${Array.from({ length: 300 }, (_, i) => `${i}.jpg,cat\n`).join('')}`);
   const named = await pack(source, all);
   expect(named.stdout).toMatch(/^Packed 300 files/);
-  // Labels of an append name what is new alone.
+  // Labels of an append name only new images.
   writeFileSync(path.join(source, 'new.jpg'), jpeg('new'));
   writeFileSync(table, 'path,class\nnew.jpg,cat\n');
   const added = await say(['pack', source, named.output, '--append', ...all]);
@@ -363,7 +363,7 @@ test('rows without a file are bad files, or are counted and listed if they are a
     expect(existsSync(path.join(output, 'quarantine.jsonl'))).toBe(false);
     const listed = listOf(output, 'skipped.jsonl').find((skipped) => skipped.path === 'gone.jpg');
     expect(listed!.reason).toContain('names gone.jpg, which is not among the files of the source.');
-    // The same command finds the dataset that is there.
+    // The same command finds the existing dataset.
     expect((await pack(source, [...flags, '--allow-missing-files'], output)).stdout).toContain(
       'OUT already has all of SRC.',
     );
@@ -376,7 +376,7 @@ test('a folder without a packed image is reported, because it is not a class but
   const line =
     '  2 folders contain no packed image, so they are not classes; the first: b (ImageFolder numbers such folders';
   for (const flags of [[], ['--exclude', '**/none.jpg']]) expect((await pack(source, flags)).stdout).toContain(line);
-  // Somebody has said what the classes are.
+  // The classes are given.
   const classes = path.join(tree({ 'classes.txt': 'a\nb\nc\nd\nshown\n' }), 'classes.txt');
   for (const flags of [
     ['--classes', classes],

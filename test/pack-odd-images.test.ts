@@ -7,14 +7,14 @@ import { newFolder, type PackedSample, samplesOf } from './pack-workbench.js';
 
 const FOLDER = 'test/fixtures/odd-images';
 
-/** The column "pack" of EXPECTED.md, one entry a file. */
+/** The column "pack" of EXPECTED.md, one entry per file. */
 const EXPECTED = readFileSync(path.join(FOLDER, 'EXPECTED.md'), 'utf8')
   .split('\n')
   .map((line) => line.split('|').map((cell) => cell.trim()))
   .filter((cells) => /\.\w+$/.test(cells[1] ?? ''))
   .flatMap((cells) => cells[1]!.split(', ').map((file) => [file, cells[2]!] as const));
 
-/** What the message says where the table says "out". */
+/** The expected messages for files that the table calls "out". */
 const REASONS: Readonly<Record<string, string>> = {
   '4.3 billion pixels, limit 178 million': 'claims 65500x65500 pixels, more than the limit of 178',
   'no width': 'no width',

@@ -26,11 +26,11 @@ import { TIMES } from './repetitions.js';
 
 const random = randomOf('kills of parts');
 
-/** Processes that pack at once. Each takes a quarter of a second of processor time. */
+/** Number of processes that pack concurrently. Each takes a quarter of a second of processor time. */
 const PROCESSES = TIMES === 1 ? 4 : 16;
-/** How often they do, and others are killed; each time takes some seconds. */
+/** Number of rounds with concurrent and killed processes; each takes some seconds. */
 const ROUNDS = TIMES;
-/** Of each part so many in a round. */
+/** Number of kills of each part in a round. */
 const KILLS_OF_A_PART = TIMES === 1 ? 1 : 2;
 
 const OPTIONS: PackOptions = { maxShardSamples: 2, workers: 1 };
@@ -135,7 +135,7 @@ test('parts that are killed keep their finished shards, and resume when they are
   }
 });
 
-/** The text of a lock whose holder was killed: a process of this machine that has the number, but began at another time. */
+/** The content of a lock whose holder was killed: a process of this machine has its process id, but started at another time. */
 const KILLED = newToken().replace(/^(\d+)-\d+/, '$1-1');
 const OF_KILLED = JSON.stringify({ pid: process.pid, host: hostname(), token: KILLED });
 
@@ -146,7 +146,7 @@ test.each([
   const source = await smallImages({ samples: 6 });
   const output = newFolder();
   await pack(source, output, { ...OPTIONS, part: { index: 0, of: 2 } });
-  // One was killed when its plan had just come into its place, one between its last shard and its end.
+  // One was killed right after its plan was renamed, the other between its last shard and its end.
   const locks = ['pack.plan.lock', 'pack.1-of-2.lock', temporaryName('pack.1-of-2.lock', KILLED)];
   for (const lock of locks) writeFileSync(path.join(output, lock), OF_KILLED);
   await pack(source, output, { ...OPTIONS, ...options });
@@ -199,7 +199,7 @@ test.each<[string, (file: string) => void]>([
 
 test('bad images of all parts together count for --max-bad at the commit', async () => {
   const bad = ['a/2.jpg', 'a/4.jpg'];
-  // The last has the key of the first, which the plan says already.
+  // The last has the key of the first, which the plan detects already.
   const names = ['a/1.jpg', 'a/2.jpg', 'a/3.jpg', 'a/4.jpg', 'a/1.jpeg'];
   const source = tree(Object.fromEntries(names.map((name) => [name, bad.includes(name) ? 'none' : jpeg(name)])));
   const options: PackOptions = { maxShardSamples: 1, shuffle: false, workers: 1, onBad: 'quarantine', maxBad: 0.5 };
@@ -260,7 +260,7 @@ test('parts and a full pack exclude each other, and so do parts of different tot
   await packing;
 });
 
-/** Resolves when the file has been made. */
+/** Resolves when the file exists. */
 async function isThere(file: string): Promise<void> {
   while (!existsSync(file)) await sleep(1);
 }

@@ -5,10 +5,10 @@ import { expect, test } from 'vitest';
 import { packInProcess } from './pack-processes.js';
 import { digestsOf, jpeg, newFolder, tree } from './pack-workbench.js';
 
-/** With this, all that a plan knows of the source's files lies on the disk. */
+/** With this option, all data of the plan about files of the source is on disk. */
 const ON_DISK = { planMemory: 1 };
 
-/** Images in folders, with captions, a class in a file, duplicates, and a folder inside a folder. */
+/** Images in folders, with captions, a class in a file, duplicates, and a nested folder. */
 function source(): string {
   const files: Record<string, string | Uint8Array> = { 'top.jpg': jpeg(99), 'labels.csv': 'path,class,score\n' };
   for (let i = 0; i < 40; i++) {
@@ -48,7 +48,7 @@ test('a pack resumes and a dataset grows with the plan on disk as with one in me
   ] as const) {
     writeFileSync(path.join(images, 'c/zz.jpg'), 'no image');
     await expect(pack(images, output, { ...options, ...memory })).rejects.toThrow('c/zz.jpg');
-    // What a pack goes on with need not be where it began.
+    // A pack can resume with the plan in the other place than before.
     expect((await pack(images, output, { ...options, onBad: 'quarantine', maxBad: 0.5 })).keptShards).toBeGreaterThan(
       0,
     );
@@ -83,7 +83,7 @@ test('if there is no space for the plan, the error says so, and nothing remains'
   const files = Array.from({ length: 300 }, (_, i) => [`${'long'.repeat(40)}/${i}.jpg`, jpeg(i)]);
   const images = tree(Object.fromEntries(files));
   const output = newFolder();
-  // Blocks of 1024 bytes; the plan needs 53 of them.
+  // Blocks of 1,024 bytes; the plan needs 53 of them.
   const { stdout } = await packInProcess(images, output, ON_DISK, 'ulimit -f 30;');
   expect(stdout).toMatch(/^DiskFullError: The disk of .* is full: the system allows no larger files/);
   expect(existsSync(output)).toBe(false);

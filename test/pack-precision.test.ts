@@ -1,4 +1,4 @@
-/** Images whose values 8 bits do not hold are never narrowed or lost without a word. */
+/** Images whose values do not fit 8 bits are never narrowed or lost without a message. */
 import { readFileSync } from 'node:fs';
 import { probeImage } from '@shardtool/format';
 import { openDataset } from '@shardtool/reader';
@@ -8,7 +8,7 @@ import { shardtool } from './cli-here.js';
 import { jpeg, newFolder, PNG, tree } from './pack-workbench.js';
 import { plainTiff } from './tiff-craft.js';
 
-/** A gray PNG of 16 bits a channel. */
+/** A gray PNG with 16 bits per channel. */
 const DEEP = readFileSync('test/fixtures/odd-images/gray-16bit.png');
 const SIDE = 16;
 const FLOATS = plainTiff(SIDE, {
@@ -19,7 +19,7 @@ const FLOATS = plainTiff(SIDE, {
 
 afterEach(() => vi.restoreAllMocks());
 
-/** The messages of this product's warnings. */
+/** The messages of shardtool's warnings. */
 function warnings(): () => string[] {
   const spy = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
   return () => spy.mock.calls.map(([message]) => String(message)).filter((message) => !message.includes('no class'));

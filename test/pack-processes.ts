@@ -5,17 +5,17 @@ import type { PackOptions } from '@shardtool/writer';
 import { TIMES } from './repetitions.js';
 
 const child = fileURLToPath(new URL('./pack-child.mjs', import.meta.url));
-/** No pack of a test takes so long, unless what is done many times lies on a machine that others keep busy. */
+/** No pack in a test takes this long, except with many repetitions on a busy machine. */
 const LIMIT_MS = 60_000 * Math.min(TIMES, 5);
 
-/** A pack in a process of its own. */
+/** A pack in a separate process. */
 export interface PackProcess {
   readonly process: ChildProcess;
-  /** How it ended: what it printed, and null where it was killed. */
+  /** The result: its output, or null if it was killed. */
   readonly ended: Promise<{ readonly code: number | null; readonly stdout: string }>;
 }
 
-/** Starts a pack; `shell` is a line of bash that comes before it. */
+/** Starts a pack; `shell` is a line of bash that runs before it. */
 export function startPack(source: string, output: string, options: PackOptions, shell = ''): PackProcess {
   const args = [child, source, output, JSON.stringify(options)];
   const started = spawn('bash', ['-c', `${shell} exec "$@"`, 'bash', process.execPath, ...args], {

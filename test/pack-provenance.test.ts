@@ -20,7 +20,7 @@ const COLUMNS = ['source_location', 'source_modified', 'source_sha256', 'ingeste
 const TIME = new Date('2026-03-04T05:06:07.000Z');
 
 function source(): string {
-  // The content of dog/3.jpg is of another kind than its name says.
+  // dog/3.jpg is misnamed: it is a PNG.
   const folder = tree({ 'cat/1.jpg': jpeg(1), 'cat/2.jpg': jpeg(2), 'dog/3.jpg': PNG, 'dog/4.jpg': jpeg(4) });
   for (const file of ['cat/1', 'cat/2', 'dog/3', 'dog/4']) utimesSync(path.join(folder, `${file}.jpg`), TIME, TIME);
   return folder;
@@ -52,7 +52,7 @@ test('a pack with --provenance adds columns with the origin of each sample, whic
     );
     expect(String(columns.ingested) >= before && String(columns.ingested) <= new Date().toISOString()).toBe(true);
   }
-  // An append keeps the option, and its own samples have the time of the append.
+  // An append keeps the option, and its samples have the time of the append.
   writeFileSync(path.join(images, 'cat/5.jpg'), jpeg(5));
   await pack(images, shards, { append: true });
   const grown = await samplesOf(shards);

@@ -1,4 +1,4 @@
-/** Images that are encoded again have the pixels that a loader would have shown, turned upright. */
+/** Images that are encoded again have the pixels that a loader would have delivered, upright. */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';

@@ -11,9 +11,9 @@ import { TIMES } from './repetitions.js';
 
 const random = randomOf('kills of a pack');
 
-/** How many packs are killed in all. */
+/** Total number of packs that are killed. */
 const KILLS = 5 * TIMES;
-/** A pack that has been killed so often may end. */
+/** A pack that has been killed this often may end. */
 const KILLS_A_PACK = 4;
 
 const KINDS: readonly PackOptions[] = [
@@ -45,7 +45,7 @@ test('a pack that is killed repeatedly, at any moment, resumes to the same bytes
       }
       const { code, stdout } = await ended;
       if (code === null) continue;
-      // The moment may have been between the commit and the end of the process.
+      // The kill may have been between the commit and the end of the process.
       expect(code, stdout).toBe(0);
       break;
     }

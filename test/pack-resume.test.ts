@@ -30,7 +30,7 @@ import { smallImages } from './datasets.js';
 import { packInProcess } from './pack-processes.js';
 import { digestsOf, filesIn, jpeg, newFolder, samplesOf, smallDisk, tree } from './pack-workbench.js';
 
-/** Shards of one sample in the order of the paths; the fourth image is none, where the pack stops. */
+/** Shards of one sample in the order of the paths; the fourth file is not an image, and the pack stops there. */
 const OPTIONS: PackOptions = { maxShardSamples: 1, shuffle: false, workers: 1 };
 const GO_ON: PackOptions = { ...OPTIONS, onBad: 'quarantine', maxBad: 0.5 };
 
@@ -116,7 +116,7 @@ test.each<[string, (images: string) => void, RegExp]>([
   expect(digestsOf(output)).toEqual(digestsOf(alone));
 });
 
-/** Nothing of it changes where a pack refuses to go on. */
+/** A pack that refuses to resume does not change it. */
 let left: Promise<{ readonly images: string; readonly output: string }> | undefined;
 const leftBehind = async (images = source()) => ({ images, output: await stopped(images) });
 
@@ -255,7 +255,7 @@ test('a pack that filled a small disk resumes when there is space', async () => 
   }
 });
 
-/** Turns one bit in the middle of a file around. */
+/** Flips a bit in the middle of a file. */
 function damage(file: string): void {
   const bytes = readFileSync(file);
   bytes[bytes.length >> 1]! ^= 1;
@@ -274,7 +274,7 @@ test.each<[string, (file: string) => void, string]>([
     let isChanged = false;
     const packing = pack(images, output, {
       ...{ shuffle: false, workers: 1, maxShardSamples: 10, onBad, maxBad: 0.5 },
-      // Encoding the images takes longer than the time between two reports.
+      // Encoding the images takes longer than the interval of reports.
       ...{ imageFormat: 'png' as const, resize: 512 },
       onProgress: ({ stage, files }) => {
         if (stage !== 'pack' || isChanged || files > 50) return;
@@ -293,7 +293,7 @@ function replaceByFolder(file: string): void {
   mkdirSync(file);
 }
 
-/** The token of a process in another container, which may be gone. */
+/** The token of a process in another container, which may have ended. */
 const ELSEWHERE = newToken().replace(/^(\d+)-(\d+)-[^-]+/, '$1-$2-00000000');
 
 test('files of a pack that was killed in another container are removed when the next one ends', async () => {
@@ -320,9 +320,9 @@ test('a pack whose lock was taken over ends without a dataset, and keeps the loc
     () => (hasEnded = true),
     () => (hasEnded = true),
   );
-  // The lock is taken over as soon as a shard is being written; seven more are to follow.
+  // The lock is taken over as soon as a shard is being written; seven more follow.
   while (!hasEnded && tokens.length === 0) {
-    // Nobody else writes under such names.
+    // No other process writes files with such names.
     const files = existsSync(output) ? readdirSync(output) : [];
     tokens = files.flatMap((file) => /\.tar\.(.+)\.part$/.exec(file)?.[1] ?? []);
     if (tokens.length === 0) await setImmediate();
@@ -336,7 +336,7 @@ test('a pack whose lock was taken over ends without a dataset, and keeps the loc
   const left = filesIn(output);
   expect(left).not.toContain('dataset.json');
   expect(left.filter((file) => file.endsWith('.part'))).toEqual([]);
-  // The shard in hand gets no name any more.
+  // The unfinished shard does not get its final name.
   expect(left.filter((file) => file.endsWith('.tar')).length).toBeLessThan(8);
 });
 
@@ -358,7 +358,7 @@ test('a pack that was killed after it had listed skipped files, but before its p
   await pack(source, whole, { workers: 1 });
   mkdirSync(killed);
   for (const file of ['pack.json', 'skipped.jsonl']) copyFileSync(path.join(whole, file), path.join(killed, file));
-  // What an earlier version left, and what a process in a container that is gone did.
+  // Files of an earlier version, and of a process in a container that has ended.
   for (const left of ['skipped.jsonl.part', temporaryName('pack.json', ELSEWHERE)]) {
     copyFileSync(path.join(whole, 'skipped.jsonl'), path.join(killed, left));
   }

@@ -44,7 +44,7 @@ test('small packs start no threads unless workers is set, and give the same resu
   expect(threads).toBe(6);
   expect(digestsOf(shared)).toEqual(digestsOf(alone));
   expect(digestsOf(other)).toEqual(digestsOf(small));
-  // A disk that others keep busy may look slow, and what is slow is packed in a process of its own.
+  // A busy disk may look slow, and slow sources are packed in a separate process.
   const source = tree({ '1.jpg': jpeg(1), '2.jpg': jpeg(2) });
   for (const name of ['1.jpg', '2.jpg']) truncateSync(path.join(source, name), 65 << 20);
   await pack(source, newFolder(), { maxShardSamples: 1, inFlight: 1 });

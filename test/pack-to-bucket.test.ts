@@ -15,7 +15,7 @@ const random = randomOf('kills of a pack to a bucket');
 const before = { ...process.env };
 let server: BucketServer;
 let source: string;
-/** Where shards wait to be sent. */
+/** Folder of shards that wait for their upload. */
 let staging: string;
 
 beforeAll(async () => {
@@ -45,7 +45,7 @@ const OUTPUT = 's3://out/shards';
 const packTo = (options: PackOptions = {}, output = OUTPUT) =>
   pack(source, output, { ...OPTIONS, workers: 1, staging, ...options });
 
-/** What lies in the bucket, as a folder: by name the sha256. */
+/** The objects in the bucket, like files of a folder: sha256 by name. */
 function inBucket(): Record<string, string> {
   const files = Object.fromEntries(
     server.names('out').map((name) => [name.slice('shards/'.length), server.objects.get(`out/${name}`)!.bytes]),
@@ -53,7 +53,7 @@ function inBucket(): Record<string, string> {
   return digestsOf(tree(files));
 }
 
-/** What a pack to a folder gives, by its options: made once, in one thread, which changes no byte. */
+/** The result of a pack to a folder, by its options: created once, with one thread, which changes no byte. */
 const made = new Map<string, Promise<Record<string, string>>>();
 
 function inFolder(options: PackOptions = {}): Promise<Record<string, string>> {
@@ -121,15 +121,15 @@ test('long shards are uploaded in parts, and their temporary folder never holds 
   expect(server.objects.get('out/shards/000003.tar')!.bytes.length).toBeGreaterThan(LONG);
 });
 
-/** Bytes of a file that does not go up in one part. */
+/** Length of a file that needs several upload parts. */
 const LONG = (16 << 20) + 1;
 
-/** As long as that; the image is the beginning. */
+/** A file of this length; it starts with the image. */
 function longImage(i: number): Uint8Array {
   return Buffer.concat([jpeg(i), Buffer.alloc(LONG - JPEG.length, i + 1)]);
 }
 
-/** What all files below a folder take on the disk, in bytes. */
+/** Disk usage of all files below a folder, in bytes. */
 function blocksIn(folder: string): number {
   let sum = 0;
   for (const file of filesBelow(folder)) sum += 512 * (lstatSync(file, { throwIfNoEntry: false })?.blocks ?? 0);
@@ -140,7 +140,7 @@ function filesBelow(folder: string): string[] {
   try {
     return filesIn(folder).map((file) => path.join(folder, file));
   } catch {
-    // One went away meanwhile.
+    // A file was removed in the meantime.
     return [];
   }
 }
@@ -154,9 +154,9 @@ test('a pack that is killed repeatedly, at any moment, resumes to the same bytes
   server.latencyMs = 5;
   for (let round = 0; round < TIMES; round++) {
     server.objects.clear();
-    // After how many requests the process is killed.
+    // Number of requests after which the process is killed.
     const moments = [3, 14, 22].map((requests) => requests + Math.floor(random() * 6));
-    // Two of the three do, unless there are more rounds.
+    // Two of the three are killed, unless there are more rounds.
     if (TIMES === 1) moments.splice(Math.floor(random() * 3), 1);
     for (const moment of moments) {
       const child = startPack(source, OUTPUT, options);
@@ -176,7 +176,7 @@ test('a pack that is killed repeatedly, at any moment, resumes to the same bytes
   }
 });
 
-/** Ends a pack when it wants to write its `count`-th note. */
+/** Ends a pack when it writes its `count`-th record. */
 async function interrupted(count: number, options: PackOptions = {}): Promise<void> {
   const stop = new AbortController();
   let notes = 0;
@@ -212,7 +212,7 @@ test('a shard that was replaced or removed is written again', async () => {
 test('with recheck the existing shards are checksummed again', async () => {
   await interrupted(4);
   const stored = server.objects.get('out/shards/000000.tar')!;
-  // Damage that the store itself does not know of.
+  // Damage that the store itself does not detect.
   server.objects.set('out/shards/000000.tar', { ...stored, bytes: Buffer.from(stored.bytes).fill(7, 600, 700) });
   const finished = server.names('out').filter((name) => /pack\.state\/0.*\.json$/.test(name)).length;
   expect((await packTo({ recheck: true })).keptShards).toBe(finished - 1);
@@ -274,7 +274,7 @@ test('files that shardtool did not write are never replaced, and its own files o
   expect(names).toEqual(['shards-of-another/000000.tar', 'shards/../secret', 'shards/mine/notes.txt']);
   for (const name of names) server.objects.delete(`out/${name}`);
   expect(inBucket()).toEqual(await inFolder({ seed: 1, maxShardSamples: 30 }));
-  // An unfinished one goes on, or begins anew.
+  // An unfinished upload resumes or restarts.
   server.objects.clear();
   await interrupted(3);
   const changed = await failure(packTo({ seed: 2 }));

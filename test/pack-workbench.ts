@@ -7,7 +7,7 @@ import { fieldPayload, indexPathOf, readManifest, readShardIndex } from '@shardt
 import { expect } from 'vitest';
 import { emptyFolder } from './datasets.js';
 
-/** Small images of the fixtures, by what they are. */
+/** Small images of the fixtures, by their kind. */
 export const JPEG = readFileSync('test/fixtures/odd-images/one-pixel.jpg');
 export const PNG = readFileSync('test/fixtures/odd-images/palette.png');
 
@@ -18,7 +18,7 @@ export function jpeg(comment: string | number): Buffer {
   return Buffer.concat([JPEG.subarray(0, 2), segment, text, JPEG.subarray(2)]);
 }
 
-/** A folder with these files; the value is a file's content. */
+/** Creates a folder with these files; the value is the content of a file. */
 export function tree(files: Readonly<Record<string, string | Uint8Array>>): string {
   const root = emptyFolder();
   for (const [name, content] of Object.entries(files)) {
@@ -33,7 +33,7 @@ export function newFolder(): string {
   return path.join(emptyFolder(), 'shards');
 }
 
-/** A disk of so many KiB, where the machine lets us mount one; else a folder like any other. */
+/** A disk with this many KiB, if the machine allows mounting one; otherwise an ordinary folder. */
 export function smallDisk(kib: number) {
   const folder = emptyFolder();
   const mount = (...args: string[]) => spawnSync('mount', args).status === 0;
@@ -62,13 +62,13 @@ export function digestsOf(folder: string): Record<string, string> {
   return Object.fromEntries(files.map((file) => [file, digest(file)]));
 }
 
-/** The same without what a conversion has in another way: the note of what the dataset was made from, and the list of skipped files. */
+/** The same without files that differ after a conversion: the record of the source, and the list of skipped files. */
 export function datasetDigestsOf(folder: string): Record<string, string> {
   const { 'pack.json': _, 'skipped.jsonl': __, ...digests } = digestsOf(folder);
   return digests;
 }
 
-/** A sample as it lies in a dataset. */
+/** A sample as stored in a dataset. */
 export interface PackedSample {
   readonly key: string;
   readonly source: string;
@@ -79,7 +79,7 @@ export interface PackedSample {
   readonly columns: Readonly<Record<string, unknown>>;
 }
 
-/** Every sample of a dataset in its order, payloads as latin1; each is held against its crc32. */
+/** Every sample of a dataset in its order, payloads as latin1; each is checked against its crc32. */
 export async function samplesOf(output: string): Promise<PackedSample[]> {
   const samples: PackedSample[] = [];
   for (const shard of (await readManifest(output)).shards) {

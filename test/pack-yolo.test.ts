@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 const YAML = 'path: ../set\ntrain: images/train\nnc: 2\nnames:\n  0: dog\n  1: "cat: grey"\n';
-/** Lines of a label file that cannot be, and what is said of them. */
+/** Invalid lines of a label file, and the reported reasons. */
 const ODD: readonly (readonly [string, string])[] = [
   ['2 0.5 0.5 0.1 0.1', 'of an unknown class'],
   ['-1 0.5 0.5 0.1 0.1', 'of an unknown class'],

@@ -6,20 +6,20 @@ import { beforeAll, expect, inject, test } from 'vitest';
 import { emptyFolder } from './datasets.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-/** Each after what it depends on. */
+/** Each package after its dependencies. */
 const packages = ['base', 'storage', 'format', 'reader', 'cuda', 'writer', 'cli'];
-/** .ci/run packs once, for the wheel as well. */
+/** .ci/run creates them once, for the wheel as well. */
 const tarballs = process.env.SHARDTOOL_TARBALLS ?? emptyFolder();
-/** An empty folder outside of the repository, into which the tarballs are installed. */
+/** An empty folder outside the repository, into which the tarballs are installed. */
 const project = path.join(emptyFolder(), 'project');
 
-/** What npm and vitest tell the programs that they run. Where certificates and registries are found must stay. */
+/** Variables that npm and vitest set for their programs. Those that locate certificates and registries must be kept. */
 const OF_THIS_RUN =
   /^(npm_(package|lifecycle|command|execpath|node_execpath|config_local_prefix)|NODE_(OPTIONS|PATH|ENV)$|INIT_CWD|VITEST)/;
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** The environment's NODE_EXTRA_CA_CERTS. */
+    /** NODE_EXTRA_CA_CERTS of the environment. */
     certificates: string;
   }
 }
@@ -33,7 +33,7 @@ function run(command: string, args: readonly string[], cwd = project): string {
   return stdout;
 }
 
-/** What each tarball holds. */
+/** The files of each tarball. */
 const contents = new Map<string, string[]>();
 
 beforeAll(() => {
@@ -79,7 +79,7 @@ test('a tarball contains the code, its types, its licence and a README, and no t
   );
 });
 
-/** Packages that an installation brings, ours among them, and bytes of their files: on Linux with glibc. */
+/** Number of packages of an installation, including these, and bytes of their files: on Linux with glibc. */
 const MOST_PACKAGES = 18;
 const MOST_BYTES = 54e6;
 
@@ -116,7 +116,7 @@ test('npx shardtool packs, lists, verifies and measures from the installed tarba
   expect(run('npx', ['--no-install', 'shardtool', 'pack', photos, 'shards', '--max-shard-samples', '20'])).toContain(
     'Packed 60 files',
   );
-  // What npx starts.
+  // The program that npx starts.
   const program = path.join(project, 'node_modules/.bin/shardtool');
   expect(run(program, ['ls', 'shards'])).toContain('3 tar shards, 60 samples');
   expect(run(program, ['verify', 'shards', '--check', 'decode'])).toContain('OK, all checksums match');

@@ -30,7 +30,7 @@ interface Facts {
 }
 type Model = Map<string, Facts>;
 
-/** Keys with what CSV, JSON and tables of hashes may stumble over. */
+/** Keys that are difficult for CSV, JSON and hash tables. */
 const KEYS = Array.from({ length: 40 }, (_, i) =>
   ['ant', 'bee'].map((cls) => `${cls}/${['ä ö', "o'clock", 'a,b', 'x;y', '日本', '__proto__', 'é'][i % 7]} ${i}`),
 ).flat();
@@ -46,7 +46,7 @@ async function packed(keys: readonly string[] = KEYS): Promise<{ shards: string;
   return { shards, images, model };
 }
 
-/** What a dataset shows, and that its totals agree with its samples. */
+/** The samples of a dataset. Checks that its totals agree with them. */
 async function shown(...given: Parameters<typeof openDataset>): Promise<Model> {
   await using dataset = await openDataset(...given);
   const found: Model = new Map();
@@ -152,7 +152,7 @@ test('files of a killed process that wrote an overlay are removed when the next 
   const { shards } = await packed(KEYS.slice(0, 3));
   await addOverlay(shards, { name: 'one', excludeKeys: [KEYS[0]!] });
   const folder = path.join(shards, 'overlays');
-  // A process with this number exists, but began at another time.
+  // A process with this process id exists, but started at another time.
   const [ended, alive] = [newToken().replace(/^(\d+)-\d+/, '$1-1'), newToken()];
   for (const token of [ended, alive]) writeFileSync(path.join(folder, temporaryName('two.jsonl', token)), 'half');
   await addOverlay(shards, { name: 'two', excludeKeys: [KEYS[1]!] });

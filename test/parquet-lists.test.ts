@@ -1,4 +1,4 @@
-/** Parquet columns with a list of images in each row. The fixtures are made by test/fixtures/parquet/make.py. */
+/** Parquet columns with a list of images in each row. The fixtures are written by test/fixtures/parquet/make.py. */
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -31,7 +31,7 @@ async function itemsOf(dataset: Dataset): Promise<(string | null)[][]> {
   return found;
 }
 
-/** As `datasets` stores them, there are no items without bytes. */
+/** In files of `datasets` there are no items without bytes. */
 function wanted(name: string): (string | null)[][] {
   return name === 'hub.parquet' ? expected.map((row) => row.filter((item) => item !== null)) : expected;
 }

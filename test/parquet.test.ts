@@ -11,7 +11,7 @@ import { expect, test } from 'vitest';
 import { shardtool } from './cli-here.js';
 import { emptyFolder } from './datasets.js';
 
-/** Made by the Hub's `datasets` and by pyarrow: see make.py there. */
+/** Written by the Hub's `datasets` and by pyarrow: see make.py there. */
 const fixtures = 'test/fixtures/parquet';
 interface Expected {
   readonly sha256: string;

@@ -1,6 +1,6 @@
 /**
  * Runs PTX text, thread by thread: the instructions that packages/cuda/src/kernel.ts uses, each as NVIDIA's "PTX ISA" defines
- * it, and no other. Registers are 64-bit words; floats lie in them as the bits of a float32.
+ * it, and no other. Registers are 64-bit words, which hold floats as the bits of a float32.
  */
 const MASK_32 = 0xffff_ffffn;
 const MASK_64 = 0xffff_ffff_ffff_ffffn;
@@ -17,7 +17,7 @@ function bitsOfFloat(value: number): bigint {
   return BigInt(bitsOf.getUint32(0));
 }
 
-/** The nearest binary16, ties to even, found by looking at both neighbours. */
+/** The nearest binary16, ties to even, found by comparing both neighbours. */
 function halfOf(value: number): bigint {
   const sign = value < 0 || Object.is(value, -0) ? 0x8000 : 0;
   const magnitude = Math.abs(value);
@@ -41,7 +41,7 @@ interface Instruction {
 export interface Module {
   readonly entry: string;
   readonly target: string;
-  /** Offset of each parameter in what the launch passes. */
+  /** Offset of each parameter in the parameters of the launch. */
   readonly parameters: ReadonlyMap<string, number>;
   readonly instructions: readonly Instruction[];
   readonly labels: ReadonlyMap<string, number>;
@@ -90,7 +90,7 @@ export interface Thread {
   readonly thread: number;
 }
 
-/** Memory of the device: `bytes` from `address` on. Anything else that is touched is an error. */
+/** Memory of the device: `bytes` from `address` on. Any other access is an error. */
 export interface DeviceMemory {
   readonly address: bigint;
   readonly bytes: DataView;

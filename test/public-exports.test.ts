@@ -15,7 +15,7 @@ beforeAll(async () => {
   }
 });
 
-/** The classes of errors in the sources: name, base and the fields that each has of its own. */
+/** The classes of errors in the sources: name, base and additional fields. */
 function errorClasses(): { readonly name: string; readonly base: string; readonly fields: readonly string[] }[] {
   const found = new Map<string, { base: string; fields: string[] }>();
   for (const name of PACKAGES) {
@@ -45,7 +45,7 @@ test('each package exports exactly the names of the reviewed list', async () => 
 });
 
 test('no index of a package re-exports everything of a module or another package', () => {
-  // The one of shardtool passes on a file that is a list of names.
+  // The index of shardtool re-exports a file that is a list of names.
   const passedOn = PACKAGES.map((name) => [
     name,
     [...readFileSync(`packages/${name}/src/index.ts`, 'utf8').matchAll(/^export \*.*$/gm)].map(([line]) => line),

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 import { compile, userProject } from './guides/user-project.js';
 
-/** Exports what every function and method gives without naming a type, as a library on top of shardtool does. */
+/** Exports the results of all functions and methods without naming a type, like a library on top of shardtool. */
 const PROGRAM = `
 import * as s from 'shardtool';
 import * as web from 'shardtool/web';
@@ -60,7 +60,7 @@ export const options = {
 
 test('a library can export everything that shardtool returns with declarations, if only shardtool can be imported', () => {
   const folder = userProject();
-  // As pnpm and Yarn install it: packages that shardtool depends on are not found by name.
+  // As installed by pnpm and Yarn: dependencies of shardtool are not found by name.
   rmSync(path.join(folder, 'node_modules/@shardtool'));
   const settings = path.join(folder, 'tsconfig.json');
   const { compilerOptions, include } = JSON.parse(readFileSync(settings, 'utf8'));
@@ -69,7 +69,7 @@ test('a library can export everything that shardtool returns with declarations, 
   expect(compile(folder)).toBe('');
 });
 
-/** Bytes that a batch or a sample has for itself fit where memory that threads share does not. */
+/** Memory that a batch or sample owns is accepted where shared memory is not. */
 const OWN_MEMORY = `
 import { imageOf, openDataset } from 'shardtool';
 

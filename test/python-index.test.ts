@@ -9,7 +9,7 @@ const python = pythonWith('pandas', 'pyarrow', 'duckdb');
 const folder = mkdtempSync(path.join(tmpdir(), 'shardtool-index-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** `rows` samples, every third without a class and the labels null in turn. */
+/** `rows` samples, every third without a class, and each label null in some rows. */
 function indexOf(rows: number, first: number): ShardIndex {
   const numbers = Array.from({ length: rows }, (_, row) => first + row);
   const floats = (value: (n: number) => number) => Float64Array.from(numbers, value);
@@ -54,7 +54,7 @@ function indexOf(rows: number, first: number): ShardIndex {
   };
 }
 
-/** One object a row, as the Python programs print them. */
+/** One object per row, as the Python programs print them. */
 function rowsOf(index: ShardIndex): Record<string, ColumnValue>[] {
   return index.key.map((key, row) => {
     const cells: Record<string, ColumnValue> = { key, source: index.source[row]! };
@@ -86,7 +86,7 @@ describe.skipIf(python === null)('with Python', () => {
   });
 
   test('pandas reads every index with correct names, types and values', () => {
-    // Nullable types, since numpy's integers have no null and become floats.
+    // Nullable types, because numpy's integers have no null and would become floats.
     const program = `
 import json, sys, pandas
 frames = [pandas.read_parquet(path, dtype_backend='numpy_nullable') for path in json.load(sys.stdin)]
@@ -105,7 +105,7 @@ print(json.dumps({'types': {name: str(kind) for name, kind in frames[0].dtypes.i
     expect(rows).toEqual(all);
   });
 
-  /** All that DuckDB is asked: most of the time is its start. */
+  /** All queries of DuckDB together, because its start takes most of the time. */
   let duckdb: Answer & { readonly sums: number[][] };
   beforeAll(() => {
     const program = `

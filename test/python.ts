@@ -1,16 +1,16 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 
-/** The Python that tests run: `SHARDTOOL_PYTHON`, else that of `.venv`, else `python3`. */
+/** The Python that tests use: `SHARDTOOL_PYTHON`, else that of `.venv`, else `python3`. */
 const python = process.env.SHARDTOOL_PYTHON ?? (existsSync('.venv/bin/python') ? '.venv/bin/python' : 'python3');
 /** The Python of the distribution, with its own packages: `SHARDTOOL_SYSTEM_PYTHON`, else `/usr/bin/python3`. */
 const systemPython = process.env.SHARDTOOL_SYSTEM_PYTHON ?? '/usr/bin/python3';
 
-/** Fails where a module that its arguments name is not installed. */
+/** Fails if a module that its arguments name is not installed. */
 const HAS_MODULES = 'import importlib.util, sys; sys.exit(not all(map(importlib.util.find_spec, sys.argv[1:])))';
 
 /**
- * A Python that can import `modules`. Null where there is none, after a line that says so; an error where
+ * A Python that can import `modules`. If there is none, prints that and returns null, or throws if
  * `SHARDTOOL_REQUIRE_PYTHON` is set, so that CI cannot pass without it.
  */
 export function pythonWith(...modules: string[]): string | null {
@@ -23,8 +23,8 @@ export function systemPythonWith(...modules: string[]): string | null {
 }
 
 /**
- * One of the Pythons that `SHARDTOOL_REFEREES` names (paths, with ":" between them) that has a module; null where there is none.
- * They are several since what they have installed wants other versions of the same packages.
+ * One of the Pythons in `SHARDTOOL_REFEREES` (paths, separated by ":") that has a module; null if there is none.
+ * There are several, because their packages require different versions of the same packages.
  */
 export function refereeWith(module: string): string | null {
   const referees = process.env.SHARDTOOL_REFEREES?.split(':') ?? [python];

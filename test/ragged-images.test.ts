@@ -21,7 +21,7 @@ const base = {
 } as const satisfies LoaderOptions;
 const file = raggedTar(40);
 
-/** What a row shows: its key, its text, and the colours of its images. Every image has one colour. */
+/** The properties of a row: its key, its text, and the colours of its images. Every image has one colour. */
 interface Row {
   readonly key: string;
   readonly text: unknown;
@@ -164,7 +164,7 @@ test('each image draws its own random numbers, those of the view with its number
   expect(compared).toBe(36);
 });
 
-/** The last image of these samples ends in the middle of its pixels. */
+/** The last image of these samples is truncated within its pixels. */
 const BAD = [3, 4, 17, 18, 39];
 const damaged = () =>
   raggedTar(40, (bytes, i, k) => (BAD.includes(i) && k === countOf(i) - 1 ? bytes.subarray(0, 500) : bytes));

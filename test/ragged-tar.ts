@@ -4,7 +4,7 @@ import { encodeNpyImage } from '@shardtool/format';
 import { emptyFolder } from './datasets.js';
 import { archive, entry } from './tar-craft.js';
 
-/** Number of images of each sample: none, some, and one with more than ten, whose names are not in the order of texts. */
+/** Number of images of each sample: zero, some, and one with more than ten, whose names are not in alphabetical order. */
 export const countOf = (sample: number): number => (sample === 5 ? 12 : (sample * 7) % 5);
 
 /** The one colour of an image. */

@@ -1,7 +1,7 @@
 /** Seed of all random cases: the same in every run, so that a failure can be repeated. SHARDTOOL_SEED tries other cases. */
 export const SEED = Number(process.env.SHARDTOOL_SEED ?? 2026);
 
-/** A generator of numbers in [0, 1), mulberry32. `name` gives each test a sequence of its own. */
+/** A generator of numbers in [0, 1), mulberry32. `name` gives each test a different sequence. */
 export function randomOf(name: string): () => number {
   let state = SEED;
   for (const character of name) state = Math.imul(state ^ character.codePointAt(0)!, 0x9e3779b1);

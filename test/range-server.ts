@@ -1,4 +1,4 @@
-/** A plain file server with ranges, as people have them: what it sends to pages of other sites is up to the test. */
+/** A plain file server with range requests; tests set the headers for pages of other sites. */
 import { createReadStream, statSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -9,14 +9,14 @@ export interface RangeServer {
   /** Bodies that were sent, in order. */
   readonly sent: { readonly pathname: string; readonly bytes: number }[];
   latencyMs: number;
-  /** Headers of every answer. */
+  /** Headers of every response. */
   headers: Readonly<Record<string, string>>;
   close(): Promise<void>;
 }
 
 const TYPES: Readonly<Record<string, string>> = { '.html': 'text/html; charset=utf-8', '.js': 'text/javascript' };
 
-/** The headers that docs/browser.md asks for. */
+/** The headers that docs/browser.md requires. */
 export const OPEN_TO_ALL = {
   'Access-Control-Allow-Origin': '*',
   'Access-Control-Allow-Headers': 'Range',

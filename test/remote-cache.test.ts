@@ -32,7 +32,7 @@ const sizeOf = (folder: string) =>
 const MIXED = { transform: 'raw', batchSize: 8, seed: 3, workers: 1, blockSamples: 2, shuffleUnit: 'shard' } as const;
 const OPTIONS = { transform: 'raw', batchSize: 8, seed: 3, workers: 1, streams: 4, blockSamples: 4 } as const;
 
-/** What each of `epochs` epochs fetches, as a share of the dataset, and a digest of what it delivers. */
+/** The fetched share of the dataset in each of `epochs` epochs, and a digest of the delivered batches. */
 async function run(location: string, options: object, epochs: number) {
   const dataset = await openDataset(location);
   const loader = dataset.loader({ ...OPTIONS, ...options });
@@ -136,7 +136,7 @@ test('a mixture of remote datasets gives the same batches as on disk, and a cach
   const cacheSize = Math.floor(all / 2);
   const remote = await epochs([`${server.url}/shards`, `${far.url}/shards`], { cache, cacheSize });
   expect(remote.digests).toEqual(local.digests);
-  // An epoch reads 1.2 times of all, since the smaller one comes twice; streams cut most of shards as small as these.
+  // An epoch reads 1.2 times the data, because the smaller dataset is used twice; most such small shards are split among streams.
   expect(remote.fetched[2]).toBeLessThan(0.85);
   expect(bytesIn(cache)).toBeLessThanOrEqual(cacheSize);
   await far.stop();
@@ -146,7 +146,7 @@ describe('shards without checksums', () => {
   let folder: string;
   let place: FaultyServer;
 
-  /** A file of three row groups; `other` has the same names, counts and sizes, and other images. */
+  /** A file of three row groups; `other` has the same names, counts and sizes, but other images. */
   beforeAll(async () => {
     folder = emptyFolder();
     const table = path.join(folder, 'table');
@@ -156,7 +156,7 @@ describe('shards without checksums', () => {
     for (const name of files.slice(0, 3)) {
       const bytesOf = fs.readFileSync(path.join(table, 'data', name));
       fs.writeFileSync(path.join(folder, 'one', name), bytesOf);
-      // Behind the header of the first image.
+      // After the header of the first image.
       for (let at = 5000; at < 9000; at += 100) bytesOf[at]! ^= 1;
       fs.writeFileSync(path.join(folder, 'other', name), bytesOf);
     }

@@ -22,7 +22,7 @@ afterAll(() => server.stop());
 
 const OF_SHARDTOOL = /\.(json|parquet|crops|inspect|jsonl)$/;
 
-/** `packed`, the same as other software would have left it (`foreign`, `lmdb`), `damaged`, `images` and a file of keys. */
+/** `packed`, the same without shardtool's files (`foreign`, `lmdb`), `damaged`, `images` and a file of keys. */
 async function makeDatasets(): Promise<void> {
   const packed = path.join(top, 'packed');
   fs.cpSync(await packedPhotos({ index: ['crops'], maxShardSamples: 20 }), packed, { recursive: true });
@@ -67,7 +67,7 @@ function filesIn(folder: string): string[] {
     .sort();
 }
 
-/** What a command prints and writes. `pack.json` holds a hash over the paths of what was converted. */
+/** The output and files of a command. `pack.json` contains a hash of the input paths. */
 async function run(place: string, args: readonly string[]) {
   const output = path.join(emptyFolder(), 'output');
   const given = args.map((arg) => arg.replace('KEYS', path.join(top, 'keys.txt')));
@@ -142,7 +142,7 @@ test('verify finds the same in a bucket as in a folder, including crop indexes',
 test('shards of other software give the same in a bucket as in a folder, also LMDB in separate folders', async () => {
   for (const name of ['foreign', 'lmdb', 'foreign/000001.tar']) {
     const commands = ['ls --samples', 'convert --exclude-keys KEYS', 'convert --where key>"cat"', 'unpack'];
-    // The index of what was walked in a bucket is kept here, so verify comes first.
+    // The index of a scanned tar in a bucket is kept on this machine, so verify must be first.
     process.env.SHARDTOOL_SIDECARS = emptyFolder();
     await expectTheSame(name, ['verify', 'stats', ...commands]);
   }

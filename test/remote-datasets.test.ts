@@ -13,7 +13,7 @@ import { rclone, S3_KEYS, s3Server } from './s3-server.js';
 let shards: string;
 let root: string;
 let server: FaultyServer;
-/** What an epoch of the disk delivers. */
+/** The batches of an epoch from disk. */
 let expected: string[];
 
 beforeAll(async () => {
@@ -46,7 +46,7 @@ const OPTIONS = {
   blockSamples: 5,
 } as const;
 
-/** What an epoch delivers: keys, labels and pixels. */
+/** The batches of an epoch: keys, labels and pixels. */
 async function epoch(dataset: Dataset, options: object = {}): Promise<string[]> {
   const loader = dataset.loader({ ...OPTIONS, ...options });
   const digests: string[] = [];
@@ -87,7 +87,7 @@ test('the first batch of a dataset that fits the shuffle buffer does not wait fo
   const other = await faultyServer(many);
   const rest = deferred();
   try {
-    // Requests of more than one sample are those of all other samples.
+    // Requests of more than one sample fetch all other samples.
     other.fault = ({ url, headers }) => {
       const [from, to] = (headers.range ?? '').replace('bytes=', '').split('-');
       return url.endsWith('.tar') && Number(to) - Number(from) > 300 << 10
@@ -193,7 +193,7 @@ test('the first batch requests its own samples and not whole blocks, and all bat
     digests.push(digestOf(batch));
   }
   expect(digests).toEqual(whole);
-  // One sample of each of 32 blocks makes two batches; whatever else is read comes after these.
+  // One sample from each of 32 blocks gives two batches; all other reads come later.
   const lengths = far.asked
     .filter(({ url }) => url.endsWith('.tar'))
     .map(({ headers }) => /^bytes=(\d+)-(\d+)$/.exec(headers.range!)!)
@@ -221,7 +221,7 @@ test('remote crop indexes are used only on request, and give the same pixels', a
     expect((await loader.info()).cropIndex.used).toBe(cropIndex === true);
     expect(far.asked.some(({ url }) => url.endsWith('.crops'))).toBe(cropIndex === true);
   }
-  // One that is not what it should be costs nothing but time.
+  // An invalid crop index only costs time.
   for (const name of fs.readdirSync(indexed).filter((name) => name.endsWith('.crops'))) {
     fs.writeFileSync(path.join(indexed, name), 'nothing of the kind');
   }
@@ -246,7 +246,7 @@ test('foreign tars in a brace pattern are scanned once, and not again when they 
   const location = `${server.url}/foreign/{000000..${tars().at(-1)!.slice(0, 6)}}.tar`;
   const dataset = await openDataset(location);
   expect(dataset.size).toBe(60);
-  // What a tar is, is asked with its first 64 KiB, and those come again with the walk.
+  // The first 64 KiB of a tar are requested to detect its format, and again for the scan.
   expect(server.sent).toBeLessThan(bytes + tars().length * (70 << 10));
   await dataset.close();
   server.clear();

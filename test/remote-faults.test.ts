@@ -43,7 +43,7 @@ const tars = () =>
 const isTar = ({ url }: { readonly url: string }) => url.endsWith('.tar');
 const OPTIONS = { transform: 'raw', batchSize: 8, seed: 3, workers: 1, streams: 4, blockSamples: 4 } as const;
 
-/** An epoch: a digest of what it delivers, and what the loader says of it. */
+/** An epoch: a digest of its batches, and the report of the loader. */
 async function run(
   from: string,
   options: object = {},
@@ -61,7 +61,7 @@ async function run(
   return { digest: hash.digest('hex'), report: loader.report() };
 }
 
-/** Some answers for tars have a wrong byte: not those for a single sample of the first batch, whose block comes whole afterwards. */
+/** Corrupts a byte in some responses for tars, except requests for single samples of the first batch, whose block is fetched later. */
 function flipSome(count: number): void {
   let n = 0;
   server.fault = (asked) => {
@@ -174,7 +174,7 @@ test('verify rejects if it is not allowed to read, and reports no damage', async
     await expect(verified()).rejects.toThrow(/access is denied/);
   }
   expect(faults).toEqual([]);
-  // A shard that is not there is one.
+  // A missing shard is reported as damage.
   server.fault = ({ url }) => (url.endsWith('000003.tar') ? { status: 404 } : undefined);
   expect(await verified()).toMatchObject({ faults: 1 });
   expect(faults).toEqual([expect.stringContaining('there is no such file')]);
@@ -263,7 +263,7 @@ test('the loader waits for a server that is unavailable for a while', { timeout:
 });
 
 test('the loader waits for an unavailable server, even if its port looks like a message of a proxy', async () => {
-  // A refused connection names the port, and 407 is a proxy's answer to who does not say who asks.
+  // A refused connection contains the port in its message, and 407 is also the status of a proxy that requires a password.
   const other = await faultyServer(path.dirname(shards), undefined, 40_700);
   expect(other.url).toMatch(/:407\d\d$/);
   await other.stop();
@@ -325,7 +325,7 @@ test('two processes with one cache deliver the same, and fetch shared data about
   const [a, b] = await Promise.all([0, 1].map(() => ended(startReader(cache, 2 * bytes))));
   expect(a!.digest).toBe(b!.digest);
   expect(a!.fetched + b!.fetched).toBeLessThan(1.5 * bytes);
-  // The end of a tar, behind its last sample, is not kept.
+  // The end of a tar, after its last sample, is not cached.
   const kept = CacheFolder.contents(cache);
   expect(kept.pieces).toBe(tars().length);
   expect(Math.abs(kept.bytes - bytes)).toBeLessThan(0.01 * bytes);
@@ -337,7 +337,7 @@ test('processes that are killed while they fill a cache leave it intact for the 
   const cache = path.join(emptyFolder(), 'cache');
   const half = Math.floor(bytes / 2);
   for (let kill = 0; kill < 2 * TIMES; kill++) {
-    // More epochs than it gets to before it is killed.
+    // More epochs than it reaches before it is killed.
     const child = startReader(cache, half, 100);
     await new Promise((resolve) => child.stdout.once('data', resolve));
     await sleep(random() * 50);

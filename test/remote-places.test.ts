@@ -36,12 +36,12 @@ const tlsFile = (name: string) => path.resolve('test/fixtures/tls', name);
 
 interface Proxy {
   readonly url: string;
-  /** Requests, and the passwords that came with them. */
+  /** Requests, and the passwords that they contained. */
   readonly asked: { readonly method: string; readonly target: string; readonly password: string | undefined }[];
   stop(): Promise<void>;
 }
 
-/** A proxy that forwards http and makes tunnels. With `password`, it refuses requests without it; with `tls`, it is one of https. */
+/** A proxy that forwards http and creates tunnels. With `password`, it rejects requests without it; with `tls`, it uses https. */
 async function startProxy(password?: string, tls?: https.ServerOptions): Promise<Proxy> {
   const asked: { method: string; target: string; password: string | undefined }[] = [];
   const sockets = new Set<net.Socket>();
@@ -203,7 +203,7 @@ async function hereWith(env: NodeJS.ProcessEnv, ...args: string[]) {
   }
 }
 
-/** Refuses requests that were signed with another key than the current one, as S3 does. */
+/** Rejects requests that were signed with another key than the current one, as S3 does. */
 function onlyKey(key: () => string): FaultyServer['fault'] {
   return ({ headers }) =>
     headers.authorization?.includes(`Credential=${key()}/`)
@@ -240,7 +240,7 @@ test('credentials that expire in the middle of an epoch are fetched again from t
   expect(JSON.parse(stdout)).toMatchObject({ images: 60, bad: 0 });
   expect(given).toBeGreaterThanOrEqual(2);
   expect(s3.asked.at(-1)!.headers['x-amz-security-token']).toBe('t-key2');
-  // If there are no other credentials, the error comes at once.
+  // If there are no other credentials, the error is thrown immediately.
   current = 'key1';
   s3.fault = onlyKey(() => 'key9');
   const refused = await hereWith(env, ...args);

@@ -43,7 +43,7 @@ const layouts: Readonly<Record<string, PackOptions & { format: LayoutName }>> = 
   'lmdb of images': { format: 'lmdb', lmdbValues: 'image', exclude: ['**/*.{json,txt,seg.png}'], fields: [] },
 };
 
-/** All values of one sample: fields as latin1, and what the index alone says. */
+/** All values of one sample: fields as latin1, and the values that only the index has. */
 type Values = Readonly<Record<string, unknown>>;
 
 function valuesOf(shard: Uint8Array, index: ShardIndex): Map<string, Values> {
@@ -62,7 +62,7 @@ function valuesOf(shard: Uint8Array, index: ShardIndex): Map<string, Values> {
   return all;
 }
 
-/** SHARDTOOL_ROUNDS=60 tries more damages, and each kind of them on each page. */
+/** SHARDTOOL_ROUNDS=60 tries more cases of damage, and each kind on each page. */
 const ARE_ALL_TRIED = process.env.SHARDTOOL_ROUNDS !== undefined;
 
 const checker = createChecker({ maxPixels: 1e8 });
@@ -80,7 +80,7 @@ describe.each(Object.keys(layouts))('%s', async (name) => {
     return { column, from: offset, to: offset + bytes };
   });
 
-  /** Repairs the shard in a folder where the two files are as given, and gives what a reader finds afterwards. */
+  /** Repairs the shard in a folder with the two given files, and returns what a reader finds afterwards. */
   async function repaired(damagedShard: Uint8Array, damagedIndex: Uint8Array) {
     const place = emptyFolder();
     const work = path.join(place, 'work');
@@ -109,7 +109,7 @@ describe.each(Object.keys(layouts))('%s', async (name) => {
     return { report, after: valuesOf(readFileSync(newShard), read), newIndex: readFileSync(newIndex) };
   }
 
-  /** Nothing is wrong, and what is missing is named. */
+  /** No value is wrong, and missing values are reported. */
   function expectTrue({ report, after }: { report: RepairedShard; after: Map<string, Values> }, what: string): void {
     const lost = new Set(report.lostColumns);
     const doubtful = new Map(report.unproven.map(({ key, reason }) => [key, reason]));
@@ -132,7 +132,7 @@ describe.each(Object.keys(layouts))('%s', async (name) => {
     }
   }
 
-  /** The shard is as it was packed: it stays, and only paths, labels and a class that stands nowhere else can be lost. */
+  /** The shard is undamaged: it is kept, and only paths, labels and a class that only the index has can be lost. */
   async function expectIndexAlone(damagedIndex: Uint8Array, what: string): Promise<RepairedShard> {
     const result = await repaired(shardBytes, damagedIndex);
     expect(result.report, what).toMatchObject({ isFileNew: false, takenOut: [], unproven: [] });
@@ -144,7 +144,7 @@ describe.each(Object.keys(layouts))('%s', async (name) => {
     return result.report;
   }
 
-  /** A bit in the middle of the image of the sample of a row. */
+  /** Flips a bit in the middle of the image of the sample in a row. */
   function shardWithDamage(row: number): Buffer {
     const damaged = Buffer.from(shardBytes);
     const { offset, bytes } = index.fields.get('jpg')!;

@@ -44,7 +44,7 @@ function circlesOf(imports: Imports): string[] {
   });
 }
 
-/** For each room the others that it imports from, type imports included. A room is a folder, or a file next to them. */
+/** For each folder or file of a package, the others that it imports from, including type imports. */
 function importsOfRooms(source: string): Imports {
   const imports = new Map<string, Set<string>>();
   for (const file of sourcesOf(source)) {

@@ -14,7 +14,7 @@ function isRunning(thread: string): boolean {
 }
 
 /**
- * Number of threads of this process. Linux lists a thread for a moment after it was joined: it wakes the one that joins before it
+ * Number of threads of this process. Linux lists a thread for a moment after it was joined: it wakes the joining thread before it
  * removes the entry. Such a thread is exiting, and does not count.
  */
 export const runningThreads = () => readdirSync('/proc/self/task').filter(isRunning).length;

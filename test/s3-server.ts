@@ -9,7 +9,7 @@ const candidates = [
   ...(process.env.PATH ?? '').split(':').map((folder) => path.join(folder, 'rclone')),
 ];
 
-/** rclone, whose S3 server was written by others; null where it is not installed. */
+/** rclone, whose S3 server is an independent implementation; null if it is not installed. */
 export const rclone = candidates.find((file) => path.isAbsolute(file) && fs.existsSync(file)) ?? null;
 
 if (rclone === null && process.env.SHARDTOOL_REQUIRE_RCLONE)

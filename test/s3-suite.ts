@@ -14,7 +14,7 @@ import { S3_KEYS, type S3Server } from './s3-server.js';
 const OPTIONS: PackOptions = { maxShardSamples: 7, workers: 1 };
 const EPOCH = { transform: 'raw', batchSize: 8, seed: 3, workers: 1, streams: 4, blockSamples: 2 } as const;
 
-/** What holds with a server of S3 that others wrote; `start` starts it on a folder, whose folders are the buckets. */
+/** Tests with an independent S3 server; `start` starts it on a folder, whose folders are the buckets. */
 export function s3Suite(name: string, start: ((folder: string) => Promise<S3Server>) | null): void {
   describe.skipIf(start === null)(`S3, with the server of ${name}`, () => {
     const before = { ...process.env };
@@ -22,7 +22,7 @@ export function s3Suite(name: string, start: ((folder: string) => Promise<S3Serv
     let server: S3Server;
     let relay: FaultyRelay;
     let storage: Storage;
-    /** Images, and what they are as shards on this machine. */
+    /** Images, and the same packed to shards on this machine. */
     let images: string;
     let local: string;
 
@@ -162,7 +162,7 @@ export function s3Suite(name: string, start: ((folder: string) => Promise<S3Serv
   });
 }
 
-/** A digest of what an epoch delivers. */
+/** A digest of the batches of an epoch. */
 async function epoch(from: string, options: object = {}): Promise<string> {
   await using dataset = await openDataset(from);
   await using loader = dataset.loader({ ...EPOCH, shuffleUnit: 'shard', ...options });

@@ -7,10 +7,10 @@ import { shardtool } from './cli-here.js';
 import { emptyFolder } from './datasets.js';
 import { JPEG, jpeg, newFolder, tree } from './pack-workbench.js';
 
-/** More than is held of a sample that goes into a tar. */
+/** More than is kept in memory of a sample that is written to a tar. */
 const LARGE_BYTES = (65 << 20) + 7;
 
-/** `a` has a field of 3,000 bytes, `b` has not. */
+/** `a` has a field of 3,000 bytes, `b` has no such field. */
 const source = tree({ 'a.jpg': JPEG, 'a.bin': Buffer.alloc(3000), 'b.jpg': jpeg(2) });
 const packed = newFolder();
 await pack(source, packed, { workers: 1 });
@@ -119,7 +119,7 @@ test('damage in a large field is detected when it is converted', async () => {
 test('an archive that announces a sample above the limit uses no memory and no disk space', async () => {
   const header = readFileSync((await openDataset(packed)).shards[0]!.path).subarray(0, 512);
   const file = path.join(emptyFolder(), 'huge.tar');
-  // The size in octal, and the sum of the header's bytes with its own place as spaces (POSIX.1-2017 pax).
+  // The size in octal, and the checksum of the header with spaces in its field (POSIX.1-2017 pax).
   header.write('77777777777\0', 124, 'latin1');
   header.fill(' ', 148, 156);
   const sum = header.reduce((total, byte) => total + byte, 0);

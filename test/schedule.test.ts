@@ -15,7 +15,7 @@ const schedule = [
   { epoch: 2, transform: middle },
 ];
 
-/** What a batch is compared by. */
+/** The compared properties of a batch. */
 function seen({ epoch, keys, shape, images }: Batch) {
   return { epoch, keys: [...keys], shape, crc32: crc32(images!) };
 }
@@ -28,7 +28,7 @@ async function loop(options: LoaderOptions) {
   return batches;
 }
 
-/** Epochs 0 to 3, each by a loader of its own. */
+/** Epochs 0 to 3, each from a separate loader. */
 async function expectedOf(options: LoaderOptions = {}) {
   const all: ReturnType<typeof seen>[] = [];
   for (const [epoch, transform] of [small, large, middle, middle].entries()) {
@@ -151,7 +151,7 @@ test('batches of another size that are held in a slot file keep their bytes, whe
     for await (const batch of loader) {
       const wanted = expected[epoch]![at]!;
       expect(seen(batch)).toEqual(wanted);
-      // The last two batches of an epoch are held for as long as the next one lasts, and one of them longer.
+      // The last two batches of an epoch are held until the next epoch has ended, and one of them longer.
       if (at >= expected[epoch]!.length - 2) held.push({ batch, epoch, at });
       else batch.release();
       for (const one of held) expect(seen(one.batch)).toEqual(expected[one.epoch]![one.at]);

@@ -8,7 +8,7 @@ import { emptyFolder } from './datasets.js';
 const folder = emptyFolder();
 const trap = path.join(folder, 'trap.cjs');
 const caught = path.join(folder, 'caught.txt');
-/** Notes every connection and every look-up of a name, in all threads and processes of Node. */
+/** Records every connection and every name look-up, in all threads and processes of Node. */
 writeFileSync(
   trap,
   `const { appendFileSync } = require('node:fs');

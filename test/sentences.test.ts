@@ -40,11 +40,11 @@ for (const format of ['tar', 'lmdb', 'msgpack'] as const) {
   await addOverlay(folder, { name: 'first', excludeKeys: ['a/1'] });
   inputs.push(folder);
 }
-// A tar of other software has neither index nor manifest.
+// A tar of other software has no index and no manifest.
 const foreign = emptyFolder();
 cpSync(path.join(inputs[0]!, '000000.tar'), path.join(foreign, 'foreign.tar'));
 inputs.push(foreign, source);
-// Layouts of other software: what convert writes of them, and files that their own tools wrote.
+// Layouts of other software: as written by convert, and as written by their own tools.
 for (const format of ['parquet', 'tfrecord', 'mds'] as const) {
   const folder = newFolder();
   await convert(inputs[0]!, folder, { format });
@@ -157,7 +157,7 @@ const damage = fc.record({
 });
 type Damage = typeof damage extends fc.Arbitrary<infer T> ? T : never;
 
-/** A JSON file that is one, but of something else. */
+/** A valid JSON file of another kind. */
 const OTHER_JSON = [
   'null',
   '[]',
@@ -188,12 +188,12 @@ function apply(folder: string, { file, how, at, length }: Damage): void {
   else writeFileSync(name, how === 'cut' ? bytes.subarray(0, from) : how === 'empty' ? '' : bytes);
 }
 
-/** Commands that are tried. */
+/** The tested commands. */
 const RUNS = 40 * TIMES;
 
 test('every command is tested', () => {
   const words = COMMANDS.map((command) => command('input', 'output')[0]);
-  // The page that view serves is asked for by tests of its own: it runs until somebody stops it.
+  // The page of view has separate tests: it runs until it is stopped.
   expect([...new Set(words), 'view'].sort()).toEqual([...COMMAND_NAMES].sort());
 });
 

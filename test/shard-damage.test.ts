@@ -13,7 +13,7 @@ const fixtures = fileURLToPath(new URL('fixtures/lmdb/', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'shardtool-damage-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** What a damaged shard may be: cut, with bits flipped, with numbers overwritten, with a piece copied elsewhere. */
+/** Kinds of damage: truncation, flipped bits, overwritten numbers, a piece copied elsewhere. */
 interface Damage {
   shard: number;
   cut: number | null;
@@ -22,7 +22,7 @@ interface Damage {
   move: { from: number; to: number; bytes: number } | null;
 }
 
-/** Places as a part of the whole, and half of them in what is laid out first: the heads and the meta pages. */
+/** Positions as fractions of the whole, half of them at the beginning: the heads and the meta pages. */
 const place = fc.oneof(fc.nat(1_000_000), fc.nat(20_000));
 const damage: fc.Arbitrary<Damage> = fc.record({
   shard: fc.nat(),
@@ -40,7 +40,7 @@ function apply(sound: Buffer, { cut, flips, numbers, move }: Damage): Buffer {
   const at = (part: number) => Math.floor((part / 1_000_001) * bytes.length);
   for (const flip of flips) bytes[at(flip.at)]! ^= 1 << flip.bit;
   for (const one of numbers) {
-    // Numbers in pages stand at even places.
+    // Numbers in pages are at even offsets.
     const even = Math.min(at(one.at) & ~1, bytes.length - 4);
     if (even >= 0) bytes.writeUInt32LE(one.number, even);
   }

@@ -5,20 +5,20 @@ import type { TestProject } from 'vitest/node';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** A folder for what several test files use and none changes; it is removed after the run. */
+    /** A folder for files that several test files use and none changes; it is removed after the run. */
     shared: string;
   }
 }
 
-/** Where Linux has a file system in memory for all. */
+/** The shared memory file system of Linux. */
 const MEMORY = '/dev/shm';
-/** Bytes that have to be free there: five times what the files of all tests that run at once take. */
+/** Bytes that must be free there: five times the files of all tests that run at the same time. */
 const ROOM = 4 * 2 ** 30;
 
 /** Runs once for each project, before its first test file. */
 export default function setup({ provide }: TestProject): () => void {
   const made: string[] = [];
-  // Making and removing so many small files on a disk takes a fifteenth of all processor time. Whoever names a folder gets that.
+  // Creating and removing so many small files on a disk takes a fifteenth of all processor time. TMPDIR takes precedence.
   if (process.env.TMPDIR === undefined && isRoomy()) {
     process.env.TMPDIR = mkdtempSync(path.join(MEMORY, 'shardtool-tests-'));
     made.push(process.env.TMPDIR);

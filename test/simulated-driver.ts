@@ -3,24 +3,24 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { emptyFolder } from './datasets.js';
 
-/** What tests say to a simulated driver and ask of it: simulated-driver/driver.c. */
+/** Controls and checks a simulated driver: simulated-driver/driver.c. */
 export interface SimulatedDriver {
   reset(memoryBytes?: number, devices?: number): void;
-  /** A call fails, after `after` others of its name. `*`: any call, and the context is lost. */
+  /** Makes a call fail, after `after` others of its name. `*`: any call, and the context is lost. */
   fail(call: string, after: number, code: number): void;
-  /** What was wrong with the calls so far; empty where nothing was. */
+  /** The faults of the calls so far; empty if there were none. */
   failure(): string;
-  /** Work of a consumer on device memory; what it returns is not 0 where the memory is not ready for it. */
+  /** Work of a consumer on device memory; the result is not 0 if the memory is not ready for it. */
   use(address: bigint, bytes: number, stream: bigint, writes: boolean): number;
-  /** The calls since the last time, `cuEventRecord stream 1 event 0`. */
+  /** The calls since the last time, such as `cuEventRecord stream 1 event 0`. */
   calls(): string[];
-  /** What was created and not given back. */
+  /** Number of objects that were created and not released. */
   living(): number;
 }
 
 /**
- * Compiles the simulated driver and lets @shardtool/cuda take it for CUDA's. Null where there is no C compiler, after a line
- * that says so; an error where `SHARDTOOL_REQUIRE_CC` is set.
+ * Compiles the simulated driver, and makes @shardtool/cuda use it. If there is no C compiler, prints that and returns
+ * null, or throws if `SHARDTOOL_REQUIRE_CC` is set.
  */
 export function simulatedDriver(): SimulatedDriver | null {
   const compiler = process.env.CC ?? 'cc';
@@ -32,7 +32,7 @@ export function simulatedDriver(): SimulatedDriver | null {
   }
   const library = path.join(emptyFolder(), 'simulated-driver.so');
   const source = path.join(import.meta.dirname, 'simulated-driver', 'driver.c');
-  // Without contraction a product and a sum are rounded one after the other, as the kernel does it.
+  // Without contraction a product and a sum are rounded separately, as in the kernel.
   const flags = ['-O2', '-Wall', '-Wextra', '-Werror', '-ffp-contract=off', '-shared', '-fPIC', '-o', library, source];
   const { status, stderr } = spawnSync(compiler, flags, { encoding: 'utf8', timeout: 60_000 });
   if (status !== 0) throw new Error(`${compiler} ended with ${status}: ${stderr}`);
@@ -40,7 +40,7 @@ export function simulatedDriver(): SimulatedDriver | null {
   return bind(library);
 }
 
-/** What is used of koffi, which only the packages depend on. */
+/** The functions of koffi that are used here. Only the packages depend on koffi. */
 interface Koffi {
   load(file: string): { func<Call>(name: string, result: string, parameters: readonly string[]): Call };
 }

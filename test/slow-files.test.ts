@@ -1,4 +1,4 @@
-/** Files of slow file systems, which a process of its own opens where the system lets it (Linux). What needs a slow one is in loader-slow. */
+/** Files of slow file systems, which a helper process opens on Linux. Tests with a slow one are in loader-slow.test.ts. */
 import { execFileSync, spawn } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -27,7 +27,7 @@ async function read(threads: LocalThreads, file: string): Promise<string> {
 
 const whole = async (threads: LocalThreads, file: string) => Buffer.from(await threads.readFile(file)).toString();
 
-/** Processes that open files for that one. */
+/** Helper processes of that process. */
 function openersOf(pid: number): number[] {
   const all = fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name));
   return all.map(Number).filter((child) => {
@@ -41,7 +41,7 @@ function openersOf(pid: number): number[] {
   });
 }
 
-/** Which of these files this process has open. */
+/** The files of this list that this process has open. */
 function openOf(names: readonly string[]): string[] {
   const links = fs.readdirSync('/proc/self/fd').map((fd) => {
     try {
@@ -110,7 +110,7 @@ test.runIf(isLinux)(
   'files to be opened take precedence over whole-file reads that were requested earlier',
   async () => {
     const [folder, [part, ...wholes]] = [emptyFolder(), files(3)];
-    // Whoever opens one of these waits until somebody opens it for writing: as many as are opened side by side, and one more.
+    // Opening one of these waits until it is opened for writing: as many as are opened concurrently, and one more.
     const held = Array.from({ length: 65 }, (_, i) => path.join(folder, String(i)));
     execFileSync('mkfifo', held);
     const threads = new LocalThreads(OPTIONS);
@@ -119,7 +119,7 @@ test.runIf(isLinux)(
     const waiting = Promise.allSettled(all);
     const soon = read(threads, part!);
     (await fs.promises.open(held[0]!, 'w')).close();
-    // The one that may be opened now is this; behind it the next one waits.
+    // Now this file can be opened; the next one waits after it.
     expect(await soon).toBe('0');
     expect(done).toEqual([]);
     for (const file of held.slice(1)) (await fs.promises.open(file, 'w')).close();
@@ -183,7 +183,7 @@ test.runIf(isLinux)(
     await new Promise((resolve) => killed.stdout.once('data', resolve));
     const openers = openersOf(killed.pid!);
     expect(openers).toHaveLength(1);
-    // What a terminal tells all processes does not end it: a program may go on behind it.
+    // Signals of a terminal to all processes do not end it, because the program may continue.
     process.kill(openers[0]!, 'SIGINT');
     killed.kill('SIGKILL');
     await vi.waitUntil(() => !fs.existsSync(`/proc/${openers[0]}`), LONG);
@@ -199,7 +199,7 @@ test.runIf(isLinux)(
     import { LocalThreads } from '@shardtool/storage';
     const threads = new LocalThreads(${JSON.stringify({ ...OPTIONS, most: 1 })});
     const names = ${JSON.stringify(names)};
-    // Node itself ends where a thread starts then, so the only one is there before.
+    // Node itself aborts if a thread cannot start, so the only thread is started before.
     await threads.read(names[0], 0, new Uint8Array(new SharedArrayBuffer(1)));
     const ends = await Promise.allSettled(names.map(async (name, i) => {
       const target = new Uint8Array(new SharedArrayBuffer(20));
@@ -209,7 +209,7 @@ test.runIf(isLinux)(
     const wrong = ends.filter(({ status, value }) => status === 'fulfilled' && !value).length;
     const reasons = new Set(ends.flatMap(({ reason }) => (reason ? [reason.message.replace(/\\S*\\/\\d+/, 'FILE')] : [])));
     await threads.close();
-    // Throws where standard input was closed as one of those files.
+    // Throws if standard input was closed by mistake as one of those files.
     fs.fstatSync(0);
     console.log(JSON.stringify({ wrong, reasons: [...reasons] }));`;
     const line = 'ulimit -n 100; exec "$0" --input-type=module -e "$1"';

@@ -1,4 +1,4 @@
-/** A folder that has a dataset in it for each split. */
+/** A folder that contains a dataset for each split. */
 import { cpSync, mkdirSync, rmSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -8,7 +8,7 @@ import { expect, test } from 'vitest';
 import { bucketServer } from './bucket-server.js';
 import { emptyFolder, packedSmall, smallImages } from './datasets.js';
 
-/** `train` and `val`, packed with one list of classes. */
+/** `train` and `val`, packed with the same list of classes. */
 async function packedSplits(): Promise<string> {
   const source = emptyFolder();
   cpSync(await smallImages({ samples: 30, classes: 2 }), path.join(source, 'train'), { recursive: true });

@@ -42,7 +42,7 @@ test('boxes given as fractions of the image are measured in its pixels, and inva
   expect(stats).toMatchObject({ objects: all.length, classes: [] });
   expect(stats.width).toMatchObject({ count: all.length, smallest: 10, largest: 10 });
   expect([WIDTH, HEIGHT]).toEqual([64, 48]);
-  // Parts are too small for widths, and corners come in another order.
+  // Fractions are too small for widths, and corners are in another order.
   const wrong = await counted({ boxes: { field: 'box.npy', format: 'xyxy' }, labels: { field: 'json', path: 'no' } });
   expect(wrong.bad.count).toBe(30);
   expect(wrong.bad.first).toEqual({ key: '000', reason: '"no" of its field "json" is missing' });

@@ -109,7 +109,7 @@ test('stats prints tables and histograms, and JSON for programs', async () => {
   expect(JSON.parse(json.stdout)).toEqual(JSON.parse(JSON.stringify(await statsOf(shards))));
 });
 
-/** An npy file of so many zeros, as an array of that length. */
+/** An npy file of this many zeros, as an array of that length. */
 function vector(length: number): Buffer {
   const header = `{'descr': '|u1', 'fortran_order': False, 'shape': (${length},), }`.padEnd(117).concat('\n');
   return Buffer.concat([

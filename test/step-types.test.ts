@@ -3,7 +3,7 @@ import { type LoaderOptions, openDataset, type StepInput, type TransformInput } 
 import { expect, test } from 'vitest';
 import { packedSmall } from './datasets.js';
 
-/** Each call is refused by the compiler, or TypeScript reports an unused directive, and when it runs. */
+/** Each call is rejected by the compiler (otherwise TypeScript reports an unused directive), and at run time. */
 test('an unknown property of a step is an error of the compiler and of the loader', async () => {
   await using dataset = await openDataset(await packedSmall({ samples: 8 }));
   const calls = [

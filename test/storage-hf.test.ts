@@ -49,7 +49,7 @@ async function keysOf(location: string | readonly string[]): Promise<string[]> {
 
 test('a dataset on the Hub gives the same batches as on disk', async () => {
   expect(await keysOf('hf://datasets/me/cats/train')).toEqual(await keysOf(shards));
-  // Everything is asked of the commit, and the bytes of tars of whoever has them.
+  // All requests use the commit, and tars are fetched from their host.
   const resolved = hub.asked.filter(({ url }) => url.includes('/resolve/'));
   expect(resolved.length).toBeGreaterThan(0);
   expect(resolved.every(({ url }) => url.includes(`/resolve/${hub.commit}/train/`))).toBe(true);

@@ -19,7 +19,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { type BucketServer, bucketServer } from './bucket-server.js';
 import { emptyFolder, packedSmall, smallImages } from './datasets.js';
 
-/** Two stores that have a dataset of the same location, with other images. Nothing but `storage` names them. */
+/** Two stores that have a dataset at the same location, with different images. Only `storage` distinguishes them. */
 let stores: readonly { readonly server: BucketServer; readonly shards: string; readonly storage: StorageOptions }[];
 const PLACE = 's3://b/shards';
 
@@ -28,7 +28,7 @@ beforeAll(async () => {
   vi.stubEnv('AWS_SECRET_ACCESS_KEY', 'very-secret');
   vi.stubEnv('SHARDTOOL_SIDECARS', emptyFolder());
   for (const name of ['AWS_ENDPOINT_URL', 'AWS_ENDPOINT_URL_S3', 'AWS_REGION']) vi.stubEnv(name, undefined);
-  // A request that no option directs fails here, and leaves this machine nowhere.
+  // A request without the option fails here, and does not leave this machine.
   vi.stubEnv('HTTPS_PROXY', 'http://127.0.0.1:9');
   vi.stubEnv('NO_PROXY', '127.0.0.1');
   stores = await Promise.all([40, 48].map(storeOf));

@@ -14,7 +14,7 @@ test('a location without a bucket, and an invalid endpoint, are rejected', async
 
 const MOVED = '<Error><Code>PermanentRedirect</Code></Error>';
 
-/** A bucket of the region eu-west-1, which answers the first three requests for another region all at once. */
+/** A bucket in the region eu-west-1, which answers the first three requests for another region at the same time. */
 async function bucketElsewhere(refuse: (response: ServerResponse) => void) {
   const waiting: ServerResponse[] = [];
   let arrived = 0;

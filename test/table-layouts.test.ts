@@ -11,12 +11,12 @@ import { datasetDigestsOf, JPEG, jpeg, PNG } from './pack-workbench.js';
 import { pythonWith, runPython } from './python.js';
 
 const LAYOUTS = layoutNames().filter(isTableLayout);
-/** Comparing text is much quicker than comparing bytes one by one. */
+/** Comparing text is much faster than comparing bytes one by one. */
 const texts = (fields: Readonly<Record<string, Uint8Array>>) =>
   Object.entries(fields).map(([name, bytes]) => [name, Buffer.from(bytes).toString('latin1')]);
 const newPlace = () => path.join(emptyFolder(), 'made');
 
-/** Images of two kinds, some with a mask, text and JSON, labels of all types that some samples lack. */
+/** Images of two kinds, some with a mask, text and JSON, and labels of all types, missing in some samples. */
 const messy = newPlace();
 const writer = new Writer(messy, {
   ...{ classes: ['cat', 'dog'], maxShardSamples: 7 },
@@ -63,7 +63,7 @@ const photos = await packedPhotos();
 const lmdb = newPlace();
 await convert(photos, lmdb, { format: 'lmdb', workers: 1 });
 
-/** The shards of a place alone, without what lies beside them. */
+/** The shards of a location only, without the files next to them. */
 function bareCopy(place: string, name: TableLayoutName): string {
   const bare = newPlace();
   cpSync(place, bare, { recursive: true });
@@ -73,7 +73,7 @@ function bareCopy(place: string, name: TableLayoutName): string {
       rmSync(path.join(file.parentPath, file.name));
   }
   for (const file of readdirSync(bare)) {
-    // Indexes have the ending of Parquet's shards.
+    // Indexes have the same extension as Parquet shards.
     if (name !== 'parquet' && file.endsWith('.parquet')) rmSync(path.join(bare, file));
   }
   return bare;
@@ -134,7 +134,7 @@ test.each(LAYOUTS)(
     const output = newPlace();
     await expect(convert(source, output, { format, workers: 1 })).rejects.toThrow('has changed since it was packed');
     const { listFile, shardFolder } = entryOf(format);
-    // What their software finds the shards by.
+    // The files by which the other software finds the shards.
     for (const late of ['dataset.json', listFile, shardFolder])
       if (late !== undefined) expect(existsSync(path.join(output, late))).toBe(false);
     await expect(openDataset(output)).rejects.toThrow('did not finish');
@@ -143,7 +143,7 @@ test.each(LAYOUTS)(
     utimesSync(last, atime, mtime);
     expect(await convert(source, output, { format, workers: 1 })).toMatchObject({ samples: 20, wasCommitted: false });
     expect(await convert(source, output, { workers: 1, format })).toMatchObject({ wasCommitted: true });
-    // By one worker and by two.
+    // With one worker and with two.
     expect(datasetDigestsOf(output)).toEqual(datasetDigestsOf(await messyAs(format)));
     // Killed just before the commit.
     rmSync(path.join(output, 'dataset.json'));
@@ -238,7 +238,7 @@ test('a sample in Parquet whose class is not among the names in the file is bad,
   expect(keys).not.toContain('a/3');
 });
 
-/** How many rows the readers of whole folders find in one. Hidden files are skipped by all but globs of DuckDB. */
+/** Number of rows that readers of whole folders find in a folder. All except globs of DuckDB skip hidden files. */
 const ROWS = `
 import json, sys
 import duckdb, pandas, pyarrow.dataset
@@ -262,7 +262,7 @@ test.skipIf(pythonWith('pyarrow') === null)(
   },
 );
 
-/** What pyarrow and `datasets` go by: the schema, the features of the Hub, and the values of rows. */
+/** The metadata that pyarrow and `datasets` use: the schema, the features of the Hub, and the values of rows. */
 const ARROW = `
 import json, sys
 import pyarrow.parquet as pq

@@ -1,8 +1,8 @@
-/** Builds tar archives block by block, right ones and wrong ones, without any of the code that is tested with them. */
+/** Builds tar archives block by block, valid and invalid ones, without any of the tested code. */
 
 export interface CraftedHeader {
   name?: string | Uint8Array;
-  /** The size field as it stands in the block, where `size` in octal is not what is wanted. */
+  /** The size field as stored in the block, if it is not `size` in octal. */
   sizeField?: string | Uint8Array;
   size?: number;
   type?: string;
@@ -10,7 +10,7 @@ export interface CraftedHeader {
   magic?: 'ustar' | 'gnu' | 'v7';
   prefix?: string | Uint8Array;
   linkName?: string;
-  /** The checksum field as it stands in the block. */
+  /** The checksum field as stored in the block. */
   checksumField?: string;
   signedChecksum?: boolean;
 }
@@ -35,14 +35,14 @@ export function header(fields: CraftedHeader): Buffer {
   return block;
 }
 
-/** A header with a payload behind it, which its size fits unless the fields say something else. */
+/** A header followed by a payload of its size, unless the fields say otherwise. */
 export function entry(fields: CraftedHeader, payload: string | Uint8Array = ''): Buffer {
   const bytes = Buffer.from(payload as string);
   const padding = Buffer.alloc((512 - (bytes.length % 512)) % 512);
   return Buffer.concat([header({ size: bytes.length, ...fields }), bytes, padding]);
 }
 
-/** A record of a pax header, with its length right. */
+/** A record of a pax header, with its correct length. */
 export function record(keyword: string, value: string): string {
   const rest = ` ${keyword}=${value}\n`;
   const bytes = Buffer.byteLength(rest);

@@ -12,7 +12,7 @@ const fixtures = fileURLToPath(new URL('fixtures/tar/', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'shardtool-tar-damage-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** What a damaged archive may be: cut, with flipped bits, with a piece moved elsewhere, with a repaired checksum. */
+/** Kinds of damage: truncation, flipped bits, a piece moved elsewhere, a repaired checksum. */
 interface Damage {
   archive: string;
   cut: number | null;

@@ -14,7 +14,7 @@ interface Grouping {
 
 const expected: Record<string, Grouping> = JSON.parse(readFileSync(`${folder}expected.json`, 'utf8'));
 
-/** Keys, the sha256 of each field, and what was skipped, as our walk finds them. */
+/** Keys, the sha256 of each field, and skipped entries, as found by shardtool. */
 async function group(path: string): Promise<Grouping> {
   const file = readFileSync(path);
   const source = await openSource(path);

@@ -12,7 +12,7 @@ const folder = mkdtempSync(join(tmpdir(), 'shardtool-tar-own-'));
 const shard = join(folder, '000000.tar');
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** Names that fit a header, need its prefix, need a pax record by length or by letters; sizes around a block. */
+/** Names that fit a header, need its prefix, or need a pax record by length or by characters; sizes around a block. */
 const keys = [
   'cats/cat_1',
   'v1.2/dog',

@@ -1,4 +1,4 @@
-/** Values of a gray TIFF: 8-bit ones of 200 unless said otherwise. */
+/** Values of a gray TIFF. Default: 8-bit values of 200. */
 export interface TiffValues {
   readonly bits: number;
   /** SampleFormat: 1 for unsigned integers, 2 for signed ones, 3 for floating-point numbers. */
@@ -7,7 +7,7 @@ export interface TiffValues {
 }
 
 /**
- * An uncompressed gray TIFF whose pixels are behind its directory, so that what is missing of a cut one is pixels alone.
+ * An uncompressed gray TIFF whose pixels follow its directory, so that a truncated file lacks only pixels.
  * `values` has `side` times `side` of them.
  */
 export function plainTiff(side: number, given?: TiffValues): Buffer {

@@ -8,7 +8,7 @@ import { emptyFolder, packedSmall } from './datasets.js';
 import { HEIGHT, maskedTar, palettePng, WIDTH } from './masked-tar.js';
 import { archive, entry } from './tar-craft.js';
 
-/** All batches of an epoch, looked at one by one. */
+/** All batches of an epoch, processed one by one. */
 async function looked<Seen>(location: string, options: LoaderOptions, look: (batch: Batch) => Seen): Promise<Seen[]> {
   await using dataset = await openDataset(location);
   await using loader = dataset.loader({ workers: 1, batchSize: 4, ...options });
@@ -91,7 +91,7 @@ test('uncompressed images give the same pixels as PNGs of the same images', asyn
   expect(width[0]).toBeGreaterThanOrEqual(24);
 });
 
-/** A module with steps, for the workers. */
+/** A module with custom steps, for the workers. */
 function stepModule(source: string): string {
   const folder = path.join(emptyFolder(), 'own');
   mkdirSync(folder);

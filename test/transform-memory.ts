@@ -16,7 +16,7 @@ const GUARD_BYTES = 256;
 const GUARD = 0xa5;
 const PAGE = 65_536;
 
-/** Effects and whole lists on pixels that are there, in memory whose scratch and target lie between guard bytes. */
+/** Applies effects and whole lists to given pixels, in memory with guard bytes around scratch and target. */
 export class TransformBench {
   readonly #memory: WebAssembly.Memory;
   readonly #bytes: Uint8Array;
@@ -34,7 +34,7 @@ export class TransformBench {
     this.#bytes = new Uint8Array(this.#memory.buffer);
   }
 
-  /** What the effects make of a picture. */
+  /** The result of the effects for a picture. */
   effects(picture: Picture, effects: readonly Effect[]): Picture {
     const scratch = this.#scratch();
     const start = allocatePicture(scratch, picture);
@@ -47,7 +47,7 @@ export class TransformBench {
     return { width, height, pixels: this.#bytes.slice(address, address + width * height * 3) };
   }
 
-  /** The bytes of the finished row that a list makes of a picture. */
+  /** The bytes of the finished row of a list for a picture. */
   list(picture: Picture, list: TransformInput, random: Random): { width: number; height: number; bytes: Uint8Array } {
     const transform = compileTransform(list);
     const scratch = this.#scratch();

@@ -9,7 +9,7 @@ const bench = new TransformBench();
 const picture: Picture = { width: 6, height: 4, pixels: Uint8Array.from({ length: 72 }, (_, i) => 100 + i) };
 const random = { next: () => 0.5 };
 
-/** What lies at (x, y): red, green and blue. */
+/** The value at (x, y): red, green and blue. */
 function pixel({ width, bytes }: { width: number; bytes: Uint8Array }, x: number, y: number): number[] {
   return [...bytes.subarray((y * width + x) * 3, (y * width + x) * 3 + 3)];
 }

@@ -10,7 +10,7 @@ import { floatOfHalf } from './half-floats.js';
 import type { Picture } from './kernels-memory.js';
 import { TransformBench } from './transform-memory.js';
 
-/** What fixtures/transforms/make.py writes down. */
+/** The cases that fixtures/transforms/make.py writes. */
 interface Kept {
   readonly offset: number;
   readonly bytes: number;
@@ -28,7 +28,7 @@ interface Case {
   readonly sigma: number;
   readonly factor: number;
   readonly turn: number;
-  /** Of a jitter: names of changes, and their factor or turn. */
+  /** For a jitter: names of changes, and their factor or angle. */
   readonly changes: readonly (readonly [kind: string, value: number])[];
   readonly [erased: string]: unknown;
 }
@@ -48,7 +48,7 @@ const bytesOf = ({ offset, bytes }: Kept) => new Uint8Array(kept.subarray(offset
 const pictureOf = (source: Source): Picture => ({ ...source, pixels: bytesOf(source) });
 const bench = new TransformBench();
 
-/** The most levels that a value may be off, and how many on average. */
+/** The maximum and mean difference that is allowed, in levels. */
 const TOLERANCES: Readonly<Record<string, { largest: number; mean: number }>> = {
   rotate: { largest: 1, mean: 0.02 },
   blur: { largest: 1, mean: 0.01 },
@@ -72,7 +72,7 @@ for (const [kind, tolerance] of Object.entries(TOLERANCES)) {
         const expected = bytesOf(one.result);
         const differences = differencesOf(everyFourthRow(pixels, width, height), expected);
         if (one.interpolation === 'nearest') {
-          // If a place falls right between two pixels, either may be the nearest.
+          // If a position is exactly between two pixels, either may be the nearest.
           expect(part(differences, 0.002), name).toBe(0);
         } else {
           expect(part(differences, 0), name).toBeLessThanOrEqual(tolerance.largest);
@@ -99,7 +99,7 @@ const LISTS: Readonly<Record<string, readonly StepInput[]>> = {
   'flips and bilinear': [
     { name: 'randomVerticalFlip', p: 1 },
     { name: 'centerCrop', size: 40 },
-    // torchvision fills masks as it fills images.
+    // torchvision fills masks like images.
     { name: 'randomRotation', degrees: [-30, -30], interpolation: 'bilinear', fill: 90, maskFill: 90 },
     { name: 'centerCrop', size: [20, 30] },
     { name: 'randomHorizontalFlip', p: 1 },
@@ -113,7 +113,7 @@ test.each(Object.keys(LISTS))('the list "%s" gives the same as torchvision v2, w
     const { bytes } = bench.list(pictureOf(source), LISTS[name]!, random);
     const expected = valuesOf(bytesOf(source.lists.find((list) => list.name === name)!), name);
     const differences = differencesOf(valuesOf(bytes, name), expected);
-    // Of normalised values, one level is 1 / (255 * 0.224).
+    // For normalized values, one level is 1 / (255 * 0.224).
     const level = name.startsWith('classical') ? 1 / (255 * 0.224) : 1;
     expect(part(differences, 0), source.name).toBeLessThanOrEqual(2.1 * level);
     expect(mean(differences), source.name).toBeLessThanOrEqual(0.3 * level);
@@ -127,7 +127,7 @@ test.each(Object.keys(LISTS))('the list "%s" moves a mask as torchvision v2 does
     const { passes } = planSample(compileTransform(LISTS[name]!), width, height, { next: () => 0.25 });
     const { values } = transformMask(mask, passes);
     const differences = differencesOf(values, bytesOf(source.lists.find((list) => list.name === name)!.mask));
-    // Where a place falls right between two pixels, either may be the nearest.
+    // If a position is exactly between two pixels, either may be the nearest.
     expect(part(differences, 0.002), source.name).toBe(0);
   }
 });
@@ -201,7 +201,7 @@ function differencesOf(a: ArrayLike<number>, b: ArrayLike<number>): Float64Array
   return Float64Array.from(a, (value, i) => Math.abs(value - b[i]!)).sort();
 }
 
-/** The largest difference, the given part of the values left out. */
+/** The largest difference, ignoring the given share of the largest values. */
 function part(sorted: Float64Array, leftOut: number): number {
   return sorted[Math.floor((sorted.length - 1) * (1 - leftOut))]!;
 }

@@ -11,15 +11,15 @@ import { type BucketServer, bucketServer } from './bucket-server.js';
 import { bin, withoutProgress } from './cli-process.js';
 import { pythonWith } from './python.js';
 
-/** No user has this number. */
+/** A user id that no user has. */
 const UID = '54321';
 const PHOTOS = path.resolve('examples/photos');
 const PYTHON_SOURCE = fileURLToPath(new URL('../python/src', import.meta.url));
 
 let server: BucketServer;
-/** The one folder that can be written. */
+/** The only writable folder. */
 let folder: string;
-/** Why there can be no such user here; null if there can. */
+/** Why there can be no such user on this machine; null if there can. */
 let reason: string | null = null;
 
 beforeAll(async () => {
@@ -35,7 +35,7 @@ afterAll(async () => {
 });
 
 /**
- * Runs a program in {@link folder} as containers often do: as a user that is only a number, without HOME and TMPDIR, with the C
+ * Runs a program in {@link folder} as containers often do: as a user with only an id, without HOME and TMPDIR, with the C
  * locale, and with a root file system that is read-only.
  */
 async function asUnknownUser(program: string, args: readonly string[], env: Record<string, string> = {}) {

@@ -225,7 +225,7 @@ test('a sample that was replaced with one of another size is listed, with all sa
   expect(faults[1]!.reason).toMatch(/^field "jpg" has \d+ bytes, the index says \d+$/);
   expect(faults[2]!.reason).toMatch(/^field "\w+" is at byte \d+, the index says \d+$/);
 
-  // With its own index the shard agrees with itself, but not with what was packed.
+  // With its own index the shard is consistent, but it is not the packed shard.
   copyFileSync(path.join(other, '000000.parquet'), path.join(dataset, '000000.parquet'));
   expect((await faultsOf(dataset)).map(({ reason }) => reason)).toEqual([
     expect.stringMatching(/^the file has \d+ bytes, the manifest says \d+$/),

@@ -8,11 +8,11 @@ import { expect, test } from 'vitest';
 import { shardtool } from './cli-here.js';
 import { digestsOf, JPEG, newFolder, tree } from './pack-workbench.js';
 
-/** More than is held of a sample that goes into a tar. */
+/** More than is kept in memory of a sample that is written to a tar. */
 const LARGE_BYTES = (65 << 20) + 7;
 const photo = readFileSync('test/fixtures/odd-images/gray.jpg');
 
-/** Two samples in one shard: `a` with a field of so many bytes, of which few are not 0, and `b` without. */
+/** Two samples in one shard: `a` with a field of this many bytes, few of which are not 0, and `b` without. */
 async function packed(bytes: number, format: WrittenLayoutName = 'tar') {
   const source = tree({ 'a.jpg': photo, 'a.bin': 'first', 'b.jpg': JPEG });
   truncateSync(path.join(source, 'a.bin'), bytes);

@@ -24,7 +24,7 @@ import { TIMES } from './repetitions.js';
 
 const formats = ['tar', 'msgpack', 'lmdb'] as const;
 
-/** Images of some kilobytes with sidecars, classes and a label column: all that a shard may hold. */
+/** Images of some kilobytes with sidecar files, classes and a label column: everything that a shard can contain. */
 const photo = (number: number) =>
   Buffer.concat([readFileSync('test/fixtures/odd-images/gray.jpg'), Buffer.from([number])]);
 const source = tree({
@@ -88,7 +88,7 @@ async function damage(file: string, row: number, field = 'jpg'): Promise<string>
   return index.key[row]!;
 }
 
-/** Everything but what a repair keeps beside the dataset. */
+/** Everything except the files that a repair keeps in addition to the dataset. */
 function datasetDigests(folder: string): Record<string, string> {
   const kept = Object.entries(digestsOf(folder)).filter(
     ([file]) => !file.startsWith('quarantine/') && file !== 'quarantine.jsonl',
@@ -96,7 +96,7 @@ function datasetDigests(folder: string): Record<string, string> {
   return Object.fromEntries(kept);
 }
 
-/** What `verify` finds, without worker threads: they take longer to start than all that is to be done here. */
+/** The faults that `verify` finds, without worker threads: starting them would take longer than the work here. */
 async function verdictOn(folder: string): Promise<{ faults: readonly string[]; samples: number; shards: number }> {
   const { shards } = await findDatasetShards(folder);
   const verdicts = await Promise.all(shards.map((shard) => checkShard(shard, null)));
@@ -120,7 +120,7 @@ describe.each(formats)('%s', (format) => {
     const folder = copyOf('tar');
     const [gone, unreadable] = [shardFile(folder, 'tar', 0), shardFile(folder, 'tar', 1)];
     for (const file of [gone, unreadable]) rmSync(file);
-    // A link that leads to itself: nobody can open it, and it is there.
+    // A link to itself: it exists, but cannot be opened.
     symlinkSync(path.basename(unreadable), unreadable);
     const before = readdirSync(folder);
     await expect(repair(folder, { workers: 1 })).rejects.toThrow(/cannot be opened: its symbolic links form a loop/);
@@ -171,7 +171,7 @@ describe.each(formats)('%s', (format) => {
     for (const sample of await samplesOf(folder)) expect(sample).toEqual(samples.get(sample.key));
     const now = datasetDigests(folder);
     for (const file of Object.keys(digests)) {
-      // The note no longer says what the dataset was made from.
+      // The record no longer contains the source of the dataset.
       const isChanged = file.startsWith('000001') || file === 'dataset.json' || file === 'pack.json';
       expect(now[file] !== digests[file], file).toBe(isChanged);
     }
@@ -233,7 +233,7 @@ describe.each(formats)('%s', (format) => {
     const file = shardFile(folder, format, 0);
     const { offset } = await readShardIndex(path.join(folder, '000000.parquet'));
     change(file, (bytes) => {
-      // A tar header, a page of LMDB's, or the head of a msgpack map.
+      // A tar header, a page of LMDB, or the head of a msgpack map.
       if (format === 'lmdb') bytes[40]! ^= 0x10;
       else bytes[offset[2]!]! ^= 0x10;
       return bytes;
@@ -260,7 +260,7 @@ describe.each(formats)('%s', (format) => {
     const folder = copyOf(format);
     const index = path.join(folder, '000002.parquet');
     const before = await readShardIndex(index);
-    // The column of the paths stands early in the file.
+    // The column of the paths is near the start of the file.
     change(index, (bytes) => {
       bytes[bytes.indexOf('odd/') + 1]! ^= 1;
       return bytes;
@@ -303,7 +303,7 @@ describe.each(formats)('%s', (format) => {
   });
 });
 
-/** What the property below does to a folder. */
+/** The changes that the property below makes to a folder. */
 interface Damage {
   readonly file: number;
   readonly places: readonly { readonly at: number; readonly value: number; readonly length: number }[];
@@ -324,7 +324,7 @@ const damages = fc.array(
   { minLength: 1, maxLength: 3 },
 );
 
-/** Changes bytes of shards, indexes and manifest, and tells which ranges of which files. */
+/** Changes bytes of shards, indexes and manifest, and returns the changed ranges by file. */
 function apply(folder: string, files: readonly string[], list: readonly Damage[]): Map<string, [number, number][]> {
   const touched = new Map<string, [number, number][]>();
   for (const { file, places } of list) {
@@ -342,9 +342,9 @@ function apply(folder: string, files: readonly string[], list: readonly Damage[]
   return touched;
 }
 
-/** How many damages of each layout are tried, with one way of repairing and with the other. */
+/** Number of cases of damage for each layout and each way of repairing. */
 const ROUNDS = 3 * TIMES;
-// To make a case smaller repairs it again and again, for longer than to find it.
+// Shrinking a failing case repairs it again and again, which takes longer than finding it.
 const RUN = { numRuns: ROUNDS, endOnFailure: true };
 const LIMIT = { timeout: 60_000 + ROUNDS * 10_000 };
 
@@ -352,7 +352,7 @@ describe.each(formats)('in a dataset of %s with random damage', (format) => {
   const { folder: original, digests, samples } = sound.get(format)!;
   const files = Object.keys(digests).filter((file) => file !== 'pack.json');
 
-  /** Keys of samples whose span in the shard no damage touches. */
+  /** Keys of samples whose span in the shard is undamaged. */
   async function untouched(touched: Map<string, [number, number][]>): Promise<Set<string>> {
     const keys = new Set<string>();
     for (const { file } of (await readManifest(original)).shards) {
@@ -376,7 +376,7 @@ describe.each(formats)('in a dataset of %s with random damage', (format) => {
         const report = await repair(folder, { workers: 1 });
         expect(await verdictOn(folder)).toMatchObject({ faults: [], samples: report.samples });
         const after = new Map((await samplesOf(folder)).map((sample) => [sample.key, sample]));
-        // LMDB keeps keys apart from the samples: where index and leaf are both hit, a key is lost.
+        // LMDB stores keys apart from the samples: if index and leaf are both damaged, a key is lost.
         const areKeysSafe = format !== 'lmdb' || hitIndexes.length === 0;
         for (const key of await untouched(touched)) {
           if (!areKeysSafe && !after.has(key)) continue;
@@ -386,7 +386,7 @@ describe.each(formats)('in a dataset of %s with random damage', (format) => {
           expect(now!.fields, key).toEqual(before.fields);
           if (hitIndexes.length === 0) expect(now).toEqual(before);
         }
-        // With its index a sample is never kept wrong.
+        // With its index a sample is never kept with wrong data.
         if (hitIndexes.length === 0) for (const [key, sample] of after) expect(sample).toEqual(samples.get(key));
         expect(report.samples).toBe(after.size);
         rmSync(path.dirname(folder), { recursive: true, force: true });

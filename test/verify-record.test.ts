@@ -127,7 +127,7 @@ test('a fault that a machine with a fast clock found counts, and a later result 
   const future = { ...recordOf(shards)[2], check: 'checksums', time: new Date(Date.now() + DAY_MS).toISOString() };
   writeFileSync(path.join(shards, 'verified.jsonl'), `${text}${JSON.stringify({ ...future, faults: 1 })}\n`);
   expect(await verify(shards, { since: 30 * DAY_MS })).toMatchObject({ shards: 1, record: { dueShards: 0 } });
-  // A whole shard with a time in the future does not count, so it is verified once more.
+  // An intact shard with a time in the future does not count, so it is verified once more.
   expect(await verify(shards, { since: 30 * DAY_MS, check: 'decode' })).toMatchObject({ shards: 0 });
   expect(recordOf(shards).every(({ faults }) => faults === 0)).toBe(true);
 });

@@ -30,7 +30,7 @@ function add(images: string, files: Record<string, Uint8Array>): void {
   }
 }
 
-/** Every sample of a dataset: by key its image. */
+/** Every sample of a dataset: image by key. */
 async function contents(location: string, version?: string): Promise<Record<string, string>> {
   await using dataset = await openDataset(location, { version });
   const found: Record<string, string> = {};
@@ -43,7 +43,7 @@ async function contents(location: string, version?: string): Promise<Record<stri
 const encoded = (number: number) => Buffer.from(jpeg(number)).toString('base64');
 const OPTIONS = { maxShardSamples: 2, shuffle: false, workers: 1 };
 
-/** Names in a location that belong to no version. */
+/** Names in a location that do not belong to any version. */
 function names(location: string): string[] {
   if (!location.startsWith('s3://')) return filesIn(location);
   return server.names('versions').map((name) => name.slice('shards/'.length));
@@ -99,7 +99,7 @@ describe.each(['a folder', 'a bucket'])('%s', (kind) => {
     expect(report).toMatchObject({ version: versions[0], replaced: versions[2], samples: 3, isChanged: true });
     expect(Object.keys(await contents(output))).toEqual(['cat/1', 'cat/2', 'fox/3']);
     expect(await restoreVersion(output, versions[0]!)).toMatchObject({ isChanged: false });
-    // What the rolled back version no longer has is new to an append, and comes into shards of other names.
+    // Files that only the rolled back version had are new to an append, and get shards with other names.
     await pack(images, output, { append: true, workers: 1 });
     expect(await contents(output)).toEqual(before);
     expect((await verify(output)).faults).toBe(0);
@@ -210,7 +210,7 @@ test('an append to a bucket that is changed just before the commit changes nothi
   await pack(images, output, { append: true, workers: 1 });
   expect(Object.keys(await contents(output)).sort()).toEqual(['cat/1', 'cat/2', 'cat/3']);
   expect((await verify(output)).faults).toBe(0);
-  // A reader that was open all the time reads what it opened.
+  // A reader that has been open all the time still reads its version.
   expect(new Uint8Array((await open.get('cat/1')).fields.jpg!)).toEqual(new Uint8Array(jpeg(1)));
 });
 
@@ -312,7 +312,7 @@ test('gc removes nothing from a bucket whose current version has just changed', 
   let lists = 0;
   server.fault = ({ query }) => {
     if (query.get('prefix') === 'shards/versions/pending/') lists++;
-    // The second such list is after the chain of versions was read.
+    // The second such list comes after the chain of versions was read.
     if (lists === 2) server.put('versions/shards/dataset.json', first);
     return undefined;
   };

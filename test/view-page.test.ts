@@ -28,7 +28,7 @@ describe.skipIf(!hasChromium)('in chromium', () => {
   });
   afterAll(() => browser?.close());
 
-  /** The page, what it complained of, and how far things jumped on it. */
+  /** The page, its errors, and how far things moved unexpectedly on it. */
   interface Opened {
     readonly page: Page;
     readonly complaints: string[];
@@ -40,7 +40,7 @@ describe.skipIf(!hasChromium)('in chromium', () => {
     const complaints: string[] = [];
     page.on('pageerror', (error) => complaints.push(String(error)));
     page.on('console', (message) => {
-      // A refused request is no fault of the page.
+      // A rejected request is not an error of the page.
       if (message.type() === 'error' && !message.text().includes('status of 400')) complaints.push(message.text());
     });
     await page.addInitScript(() => {
@@ -59,7 +59,7 @@ describe.skipIf(!hasChromium)('in chromium', () => {
 
   const done = ({ page }: Opened) => page.context().close();
 
-  /** What axe has to say, by rule and element. */
+  /** The findings of axe, by rule and element. */
   async function violations(page: Page): Promise<string[]> {
     const found = await page.evaluate('axe.run()');
     const { violations: list } = found as { violations: { id: string; nodes: { html: string }[] }[] };
@@ -200,7 +200,7 @@ describe.skipIf(!hasChromium)('in chromium', () => {
     await masked.page.getByRole('checkbox', { name: 'mask.npy' }).uncheck();
     await masked.page.getByRole('checkbox', { name: 'seg.png' }).check();
     await masked.page.getByAltText('Mask seg.png').waitFor();
-    // Its palette is black throughout.
+    // Its palette is all black.
     const colours = await masked.page.getByAltText('Mask seg.png').evaluate(async (img) => {
       const canvas = document.createElement('canvas');
       await (img as HTMLImageElement).decode();
@@ -277,7 +277,7 @@ describe.skipIf(!hasChromium)('in chromium', () => {
     const { page } = it;
     const drawn = page.locator('.model-samples .drawn').first();
     await drawn.waitFor();
-    // Another sample's picture may be there before that of the first that has boxes.
+    // Another sample's picture may be loaded before that of the first one with boxes.
     const item = (await page.locator('.model-samples li:has(.drawn)').first().elementHandle())!;
     await item.waitForSelector('img');
     const [picture, overlay] = await item.evaluate((element) => {
@@ -290,7 +290,7 @@ describe.skipIf(!hasChromium)('in chromium', () => {
     expect(overlay!.left).toBeCloseTo(picture!.left, 0);
     expect(overlay!.width).toBeCloseTo(picture!.width, 0);
     const box = drawn.locator('rect').first();
-    // A quarter, and mirrored: 10.5 from the left of 640 pixels, 40 wide.
+    // A quarter of the size, and mirrored: 10.5 from the left of 640 pixels, 40 wide.
     expect([await box.getAttribute('x'), await box.getAttribute('width')].map(Number)).toEqual([160 - 50.5 / 4, 10]);
     await page.getByRole('checkbox', { name: 'objects' }).uncheck();
     await drawn.waitFor({ state: 'detached' });
@@ -299,7 +299,7 @@ describe.skipIf(!hasChromium)('in chromium', () => {
   });
 
   test('axe finds no problems in light and dark mode, in a narrow window, in the large view and in the model view', async () => {
-    // All kinds of elements are there with few samples, and axe looks at every one.
+    // With few samples all kinds of elements are present, and axe checks every one.
     const shards = path.join(emptyFolder(), 'shards');
     await pack('examples/photos', shards, { include: ['**/*_00[12].jpg'], workers: 1 });
     await inspect(shards, { workers: 1 });
@@ -394,7 +394,7 @@ describe.skipIf(!hasChromium)('in chromium', () => {
       if (request.url().includes('thumbnail')) asked++;
     });
     const counts: number[] = [await elements()];
-    // By the wheel, then by the scroll bar.
+    // With the wheel, then with the scroll bar.
     await page.getByRole('grid').hover();
     for (let turn = 0; turn < 12; turn++) {
       await page.mouse.wheel(0, 1500);
@@ -414,16 +414,16 @@ describe.skipIf(!hasChromium)('in chromium', () => {
     counts.push(largest);
     await page.locator('[data-place="999999"] img').waitFor();
     expect(Math.max(...counts)).toBeLessThan(counts[0]! + 600);
-    // 100 windows went by, of some 80 samples each.
+    // 100 windows were passed, with some 80 samples each.
     expect(asked - before).toBeLessThan(4000);
-    // A wheel's turn at the end, the list's own steps on the way, and Home.
+    // A turn of the wheel at the end, the list's own steps on the way, and Home.
     await page.mouse.wheel(0, -300);
     await page.getByRole('grid').focus();
     await page.keyboard.press('End');
     await page.locator('[data-place="999999"].cursor').waitFor();
     await page.keyboard.press('Home');
     await page.locator('[data-place="0"].cursor img').waitFor();
-    // The list moves on, and before the event of that its timers say that it rests.
+    // The list scrolls on, and before its scroll event the timers report that it rests.
     const went = await page.getByRole('grid').evaluate(async (grid) => {
       const { setTimeout } = globalThis;
       const moved = (top: number) => {
@@ -440,7 +440,7 @@ describe.skipIf(!hasChromium)('in chromium', () => {
       return grid.scrollTop;
     });
     expect(went).toBe(2000);
-    // A link that is followed while the list still moves, and whose rows take longer than it does to rest.
+    // A link that is followed while the list is still scrolling, and whose rows take longer than it takes to rest.
     await page.route('**/api/rows*', async (route) => {
       await sleep(500);
       await route.continue();

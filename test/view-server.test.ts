@@ -1,4 +1,4 @@
-/** The server of `shardtool view`, asked over HTTP as a page, another page and any program would. */
+/** The server of `shardtool view`, with requests of a page, of another page and of any program. */
 import { spawn } from 'node:child_process';
 import { setMaxListeners } from 'node:events';
 import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -354,7 +354,7 @@ test('the model view has the pixels of a loader with that seed and epoch, and a 
   const loader = dataset.loader({ transform, seed: 5, batchSize: 60, shuffle: false, workers: 1 });
   const epochs = loader[Symbol.asyncIterator]();
   const batch = (await epochs.next()).value as unknown as { images: Uint8Array; indices: Float64Array };
-  // Its memory is the loader's.
+  // The memory belongs to the loader.
   const [images, numbers] = [batch.images.slice(), batch.indices.slice()];
   const row = 7;
   const index = numbers[row]!;
@@ -368,7 +368,7 @@ test('the model view has the pixels of a loader with that seed and epoch, and a 
   expect(offBy(pixels)).toBe(0);
   const other = await get('model', { index, transform: JSON.stringify(transform), seed: 5, epoch: 1 });
   expect(offBy(await sharp(other.body).raw().toBuffer())).toBeGreaterThan(4);
-  // Normalised floats are shown as the colours that they were.
+  // Normalized floats are shown with their original colours.
   const floats = [
     ...transform,
     { name: 'toDtype', dtype: 'float32' },
@@ -406,7 +406,7 @@ test('annotations move in the model view as in a loader with the same annotation
   const batch = (await loader[Symbol.asyncIterator]().next()).value!;
   const row = [...batch.offsets!].findIndex((from, i) => batch.offsets![i + 1]! - from === 2);
   const [index, from] = [batch.indices[row]!, batch.offsets![row]!];
-  // Of an object that was cropped away it has an empty box.
+  // An object that was cropped away has an empty box.
   const left = [from, from + 1]
     .map((object) => ({
       name: dataset.classes[batch.boxLabels![object]!],
@@ -517,7 +517,7 @@ test('marks of a read-only location become overlays on this machine, each based 
     expect(dataset.size).toBe(57);
     expect(readdirSync(path.join(shards, 'overlays'))).toEqual(['marks-1.jsonl']);
 
-    // Seen through one of them, the next lies beside it.
+    // If the view is based on one of them, the next is written next to it.
     const again = await serve(remote.url, { view: { overlay: second.overlay } });
     await post('mark', { index: 0, mark: { kind: 'exclude' } }, again);
     const third = (await post('overlay', { name: 'third' }, again)).json<Saved>().saved;

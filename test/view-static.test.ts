@@ -1,4 +1,4 @@
-/** The page of `shardtool view --static`, and `shardtool/web`, in a browser that gets files from plain servers. */
+/** The page of `shardtool view --static`, and `shardtool/web`, in a browser with files from plain servers. */
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { openDataset } from '@shardtool/reader';
@@ -174,7 +174,7 @@ describe.skipIf(!hasChromium)('in chromium', () => {
     const { page, complaints } = await opened(`${own.url}/index.html#${own.url}/million`);
     await page.locator('.cell img').first().waitFor();
     const seconds = (performance.now() - started) / 1000;
-    // Five pictures are fetched at a time, and one of the first five is the first that shows.
+    // Five pictures are fetched at a time, and the first one that is shown is among the first five.
     const ofPictures = own.sent.filter(({ pathname }) => pathname.endsWith('.tar')).slice(0, 5);
     const before = own.sent.slice(0, own.sent.indexOf(ofPictures[0]!));
     const bytes = [...before, ...ofPictures].reduce((sum, one) => sum + one.bytes, 0);

@@ -13,7 +13,7 @@ afterAll(async () => {
   for (const stop of stops.splice(0)) await stop();
 });
 
-/** A server of the dataset in a folder, which ends with the test file. */
+/** A server of the dataset in a folder, which is stopped after the test file. */
 export async function serve(
   location: string,
   { view = {}, ...options }: Partial<ViewOptions> & { readonly view?: OpenOptions } = {},
@@ -34,16 +34,16 @@ export interface Answered {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly body: Buffer;
-  /** What the body says as JSON. */
+  /** The body as JSON. */
   json<T>(): T;
 }
 
-/** Asks as any program can: with headers that no browser would let a page set. */
+/** Sends a request like any program, with headers that a browser would not let a page set. */
 export function ask(
   url: string,
   { method = 'GET', headers = {}, body }: { method?: string; headers?: Record<string, string>; body?: string } = {},
 ): Promise<Answered> {
-  // As it stands: a URL object would take dots out of the path.
+  // Unchanged: a URL object would remove dots from the path.
   const [, port, path] = /^http:\/\/127\.0\.0\.1:(\d+)(\/.*)$/s.exec(url)!;
   return new Promise((resolve, reject) => {
     const asked = request({ hostname: '127.0.0.1', port, path, method, headers }, (response) => {
@@ -60,7 +60,7 @@ export function ask(
   });
 }
 
-/** A port that somebody else has, until the test file ends. */
+/** A port that is in use until the test file ends. */
 export async function takenPort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

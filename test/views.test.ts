@@ -38,7 +38,7 @@ const batchesOf = async (options: LoaderOptions, location = shards) => (await lo
 
 const bytesOf = ({ buffer, byteOffset, byteLength }: ArrayBufferView) => new Uint8Array(buffer, byteOffset, byteLength);
 
-/** By key: the checksum of each view of a row, and what was drawn for it. */
+/** By key: the checksum of each view of a row, and the random numbers drawn for it. */
 function rowsOf(batches: readonly Batch[]): Map<string, unknown> {
   const rows = new Map<string, unknown>();
   for (const { keys, size, views, valid } of batches) {
@@ -101,7 +101,7 @@ test('views draw different random numbers, which depend only on seed, epoch, sam
   const ranks = [0, 1, 2].map((rank) => batchesOf({ ...options, rank, worldSize: 3, batchSize: 5 }));
   expect(new Map((await Promise.all(ranks)).flatMap((batches) => [...rowsOf(batches)]))).toEqual(rows);
   expect(rowsOf(await batchesOf({ ...options, epoch: 1 }))).not.toEqual(rows);
-  // A group behind these changes nothing in them.
+  // A group after these changes nothing in them.
   const { local } = options.views;
   const exact = rowsOf(await batchesOf({ ...options, decode: 'exact' }));
   const more = rowsOf(await batchesOf({ ...options, decode: 'exact', views: { ...options.views, more: local } }));

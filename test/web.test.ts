@@ -1,4 +1,4 @@
-/** `shardtool/web` against the reader of Node: the bundle that browsers run, in Node, which has fetch as well. */
+/** `shardtool/web` against the reader of Node: the bundle for browsers, in Node, which has fetch as well. */
 import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { openDataset as openHere, type Sample, splitDataset } from '@shardtool/reader';
@@ -65,7 +65,7 @@ test.each(['tar', 'msgpack', 'parquet'])('a dataset of %s has the same samples a
   await dataset.close();
 });
 
-/** A sample with its fields as text, which compare in a thousandth of the time of bytes; without the path of its source. */
+/** A sample with its fields as text, which compares a thousand times faster than bytes; without the path of its source. */
 function plain({ fields, source: _, ...others }: Sample) {
   return {
     ...others,

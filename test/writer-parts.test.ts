@@ -21,7 +21,7 @@ import { digestsOf, filesIn, jpeg, newFolder, samplesOf } from './pack-workbench
 
 const OPTIONS: WriterOptions = { maxShardSamples: 2, classes: ['cat', 'dog'], columns: { score: 'double' } };
 
-/** The samples that part `number` of 4 is given: as many as its number. */
+/** The samples of part `number` of 4: as many as its number. */
 const given = (number: number): NewSample[] =>
   Array.from({ length: number }, (_, i) => ({
     ...{ key: `p${number}/${i}`, jpg: jpeg(number * 10 + i), label: i % 2, columns: { score: i / 2 } },
@@ -237,7 +237,7 @@ test('parts that are written to a bucket give the same as in a folder', async ()
   }
 });
 
-/** Writes the parts of a job, whose number is open, and commits them. */
+/** Writes the parts of a job whose total is open, and commits them. */
 async function writeJob(output: string): Promise<void> {
   for (const number of [2, 1]) {
     expect(await writeOpen(output, number)).toMatchObject({ isCommitted: false, pendingParts: [] });

@@ -15,7 +15,7 @@ async function written(samples: Iterable<NewSample>, options: WriterOptions = {}
   return { output, report: await writer.close() };
 }
 
-/** Twice more than LMDB holds. Nobody writes to it, so it takes no memory. */
+/** Twice more than LMDB can hold. The memory is never written, so it is not allocated. */
 const HALF = new Uint8Array(2 ** 31);
 const AS_LMDB = { format: 'lmdb', maxSampleBytes: 2 ** 40 } as const;
 

@@ -10,12 +10,12 @@ import { shardtool } from './cli-here.js';
 import { emptyFolder } from './datasets.js';
 import { PNG } from './pack-workbench.js';
 
-/** Made by Python's zipfile: see make.py there. */
+/** Written by Python's zipfile: see make.py there. */
 const fixtures = 'test/fixtures/zip';
 const expected: Record<string, string> = JSON.parse(readFileSync(path.join(fixtures, 'expected.json'), 'utf8'));
 const sha256 = (bytes: Uint8Array) => createHash('sha256').update(bytes).digest('hex');
 
-/** sha256 by name of the file, and the class of each sample. */
+/** sha256 by file name, and the class of each sample. */
 async function contents(dataset: Dataset, prefix = '') {
   const files: Record<string, string> = {};
   const classes = new Set<string>();
@@ -178,14 +178,14 @@ test('a zip without samples is not converted, and a missing file is not called a
 });
 
 interface Crafted {
-  /** As it is stored. */
+  /** The stored bytes. */
   readonly name: string | Buffer;
   /** General purpose flags: 0x800 says that the name is UTF-8. */
   readonly flags?: number;
   readonly extra?: Buffer;
 }
 
-/** A zip of these files, stored; all are the same image. */
+/** A zip of these files, stored uncompressed; all are the same image. */
 function zipOf(files: readonly Crafted[], comment = ''): Buffer {
   const local: Buffer[] = [];
   const central: Buffer[] = [];
@@ -275,7 +275,7 @@ test('bytes before a zip, such as a self-extracting program, are skipped, whethe
   const large = readFileSync(path.join(fixtures, 'zip64.zip'));
   await using dataset = await openDataset(placed(Buffer.concat([Buffer.alloc(1000, 7), large])));
   expect(await contents(dataset)).toEqual(all);
-  // As "zip -A" makes it: all offsets are of the whole file.
+  // As written by "zip -A": all offsets are relative to the whole file.
   const counted = Buffer.from(plain);
   const front = Buffer.alloc(500, 1);
   const end = counted.lastIndexOf('PK\x05\x06');
@@ -312,7 +312,7 @@ test('names without the UTF-8 flag are read as UTF-8 if possible, otherwise as c
     ['möuse/2', 'möuse'],
     ['mäuse/3', 'mäuse'],
     ['möwe/4', 'möwe'],
-    // The field is of another name than this entry has now.
+    // The name in the field differs from the current name of the entry.
     ['m?we/5', 'm?we'],
   ]);
 });
@@ -346,7 +346,7 @@ test('split selects the samples of one of the folders train and val in a zip, wi
   const output = path.join(emptyFolder(), 'tars');
   expect(await convert(file, output, { split: 'val', workers: 1 })).toMatchObject({ samples: 2 });
   expect((await readManifest(output)).classes.map(({ name }) => name)).toEqual(['cat', 'dog', 'owl']);
-  // An index beside it is of all samples.
+  // An index next to it contains all samples.
   await indexShards([file]);
   expect(await found(file, { split: 'val' })).toEqual(val);
 });

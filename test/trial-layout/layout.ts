@@ -1,18 +1,18 @@
 import { inflateSync } from 'node:zlib';
 import { type LayoutName, PieceSource, type SamplePosition, type ShardLayout, type Source } from '@shardtool/format';
 
-/** One line of the directory that a trial shard ends with. */
+/** One line of the directory at the end of a trial shard. */
 interface Entry {
   readonly key: string;
   readonly cls: number;
   readonly note: string | null;
-  /** Where the deflated image lies, and how long it is when inflated. */
+  /** Offset and length of the deflated image, and its inflated length. */
   readonly at: number;
   readonly stored: number;
   readonly bytes: number;
 }
 
-/** A shard as the trial has it: deflated images, a JSON directory of them, and the length of that in eight digits. */
+/** A shard of the trial layout: deflated images, a JSON directory of them, and its length in eight digits. */
 class TrialSource extends PieceSource {
   readonly entries: readonly Entry[];
 
@@ -48,5 +48,5 @@ async function* samples(source: Source): AsyncGenerator<readonly SamplePosition[
   }
 }
 
-/** Is only read: it has neither writer nor salvage. */
+/** Read-only: it has neither writer nor salvage. */
 export const trial: ShardLayout = { name: 'trial' as LayoutName, extension: '.trial', samples, expand };

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { asFileError, reasonOf, systemCodeOf } from './system-error.js';
 
-/** An error as Node on Linux makes it for a code that it has no name for. */
+/** An error of Node on Linux for a code that has no name. */
 function unnamed(errno: number): Error {
   const code = `Unknown system error ${errno}`;
   return Object.assign(new Error(`${code}: ${code}, write`), { errno, code, syscall: 'write', path: '/a' });

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { ReadsInFlight } from './reads-in-flight.js';
 
-/** Reads that end when they are told to. */
+/** Reads that end on command. */
 function reads(inFlight: ReadsInFlight) {
   const ends: (() => void)[] = [];
   let underWay = 0;

@@ -44,7 +44,7 @@ async function holder(...wrap: readonly string[]): Promise<ChildProcess> {
   return child;
 }
 
-/** The token of a process with other facts than this one. */
+/** The token of a process with other properties than this one. */
 function tokenWith(change: { readonly pid?: number; readonly started?: string; readonly place?: string }): string {
   const [pid, started, place, random] = newToken().split('-');
   return [change.pid ?? pid, change.started ?? started, change.place ?? place, random].join('-');
@@ -88,7 +88,7 @@ test('a lock is taken over if its process has ended, also if another process has
 });
 
 test.runIf(process.platform === 'linux')('a zombie process holds no lock', async () => {
-  // The shell does not wait for what it has started.
+  // The shell does not wait for the process that it has started.
   child = spawn(
     'sh',
     ['-c', '"$@" & exec sleep 1000', 'sh', process.execPath, '--input-type=module', '-e', HOLDS, path],
@@ -149,7 +149,7 @@ test.runIf(canUnshare)(
 test('a lock of another machine, or without a holder, is kept until it has not been renewed for a long time', () => {
   const texts = [
     JSON.stringify({ pid: 1, host: 'elsewhere', token: tokenWith(ELSEWHERE) }),
-    // An earlier version's.
+    // A lock of an earlier version.
     JSON.stringify({ pid: process.pid, host: hostname(), started: '1', token: '1b4e28ba-2fa1-11d2-883f-0016d3cca427' }),
     '',
   ];

@@ -3,7 +3,7 @@ import * as errors from '../errors.js';
 import { TruncatedShardError } from '../errors.js';
 import { recordError, reviveError } from './error-record.js';
 
-/** Through the clone that goes to another thread. */
+/** Sends an error through the clone to another thread. */
 function sent(error: unknown, more?: Record<string, unknown>): Error {
   return reviveError(structuredClone(recordError(error)), more);
 }

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { ShardtoolError, WorkerDiedError } from '../errors.js';
 import { WorkerThread } from './worker-thread.js';
 
-/** What ends a thread with this program, and what it said before. */
+/** The reason why a thread with this program ends, and its messages before. */
 function ended(program: string): Promise<{ reason: Error; messages: unknown[] }> {
   const script = new URL(`data:text/javascript,${encodeURIComponent(program)}`);
   const messages: unknown[] = [];

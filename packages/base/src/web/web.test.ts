@@ -12,7 +12,7 @@ import { crc32, gunzipSync } from './node/zlib.js';
 const Web = WebBuffer as unknown as typeof Buffer;
 const CASES = 300;
 
-/** Bytes of any kind: text with characters of one to four bytes, text that was cut, and noise. */
+/** Bytes of any kind: text with characters of one to four bytes, truncated text, and noise. */
 function someBytes(random: () => number): Uint8Array {
   const length = Math.floor(random() * 200);
   const characters = ['a', 'Z', '7', 'ä', '漢', '🙂', '\0', '\ufeff'];

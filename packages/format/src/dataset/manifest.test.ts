@@ -45,7 +45,7 @@ async function folderWith(text: string): Promise<string> {
   return own;
 }
 
-/** The manifest with something else in place of some of it. */
+/** The manifest with some properties replaced. */
 const altered = (change: object) => JSON.stringify({ ...manifest, ...change });
 
 test('a manifest is read back unchanged, and no temporary file is left in the folder', async () => {

@@ -15,7 +15,7 @@ function read(folder: URL, name: string): Buffer {
   return readFileSync(new URL(name, folder));
 }
 
-/** `jpeg 320x240`, with the orientation behind it where it is not 1; or `out: ` and the trouble. */
+/** `jpeg 320x240`, followed by the orientation if it is not 1; or `out: ` and the reason. */
 function verdict(bytes: Uint8Array, name: string): string {
   try {
     const { kind, width, height, orientation } = probeImage(bytes, name);

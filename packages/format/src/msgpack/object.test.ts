@@ -38,7 +38,7 @@ test('extension types and the unused byte have no head', () => {
 test('a value becomes the same JSON as with JSON.stringify', () => {
   fc.assert(
     fc.property(fc.jsonValue({ maxDepth: 4 }), (value) => {
-      // msgpackr keeps -0 and JSON does not; it has its own way with a key named __proto__.
+      // msgpackr keeps -0 and JSON does not; msgpackr handles a key named __proto__ differently.
       fc.pre(!JSON.stringify(value).includes('__proto__'));
       expect(JSON.parse(jsonText(pack(value)))).toEqual(JSON.parse(JSON.stringify(value)));
     }),

@@ -78,7 +78,7 @@ test('names that wids would misread throw an error that names them', () => {
       checkWidsNames(indexOf([key], place(at)), 's.tar');
   expect(check('a'.repeat(96))).not.toThrow();
   expect(check('a'.repeat(97))).toThrow(/^s\.tar: the name "a{97}\.jpg" is longer than 100 bytes, so wids would/);
-  // Such a name may stand in the header itself, or in a record in front of it.
+  // Such a name may be in the header itself, or in a record before it.
   expect(check('größe')).not.toThrow();
   expect(check('größe', 1536)).toThrow('the name "größe.jpg" has characters that are not ASCII');
   expect(check(`a${'/b'.repeat(3000)}`)).toThrow(/^.{0,400}$/);

@@ -24,7 +24,7 @@ test('the values of a column are read back unchanged', () => {
 test('bytes for a different number of values throw a RangeError', () => {
   fc.assert(
     fc.property(columns, fc.nat({ max: 200 }), (column, count) => {
-      // Booleans fill whole bytes, so the count alone does not show in their length.
+      // Booleans fill whole bytes, so their number is not visible in the length.
       fc.pre(count !== column.values.length && column.type !== 'bool');
       expect(() => decodeValues(column.type, encodeValues(column), count)).toThrow(RangeError);
     }),

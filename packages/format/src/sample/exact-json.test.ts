@@ -18,7 +18,7 @@ test('integers beyond 2^53 keep their digits, anywhere in a text', () => {
   expect(jsonText(parseJson(text))).toBe(text);
   expect(parseJson('9007199254740991')).toBe(9007199254740991);
   expect(parseJson('12345678901234567890')).toBe(12345678901234567890n);
-  // With a dot or an exponent it is no integer.
+  // With a dot or an exponent it is not an integer.
   expect(parseJson('[12345678901234567e3, 0.5000000000000000001]')).toEqual([12345678901234567000n, 0.5].map(Number));
 });
 
@@ -38,7 +38,7 @@ test('all other JSON is read and written as by JSON itself', () => {
     fc.property(fc.json(), (text) => {
       const value: unknown = JSON.parse(text);
       expect(jsonText(value)).toBe(JSON.stringify(value));
-      // A long integer in front has all of it read exactly.
+      // A long integer before it makes all of it be read exactly.
       const [, read] = parseJson(`[12345678901234567890, ${text}]`) as unknown[];
       expect(read).toEqual(value);
     }),

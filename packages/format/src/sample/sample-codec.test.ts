@@ -10,7 +10,7 @@ interface Field {
   payload: Uint8Array;
 }
 
-/** Encodes a sample as a writer does, and returns the value with the fields as they are found in it. */
+/** Encodes a sample like a writer, and returns the value with the fields that are found in it. */
 function encode(key: string, fields: readonly Field[], withKey = true) {
   const encoder = new MapEncoder(withKey);
   const sizes = fields.map(({ name, payload }) => ({ name, bytes: payload.length }));

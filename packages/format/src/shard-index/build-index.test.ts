@@ -19,7 +19,7 @@ const oddImage = (name: string) =>
 const photo = oddImage('exif-rotated-6.jpg');
 const picture = oddImage('alpha.png');
 
-/** One sample of each kind: complete, with text for an image, without class, without image, with two images. */
+/** One sample of each kind: complete, with text as an image, without class, without image, with two images. */
 const SAMPLES: readonly Record<string, string | Buffer>[] = [
   { key: 'a/1', cls: '7', jpg: photo },
   { key: 'a/2', cls: '12\n', jpg: 'no image at all', txt: 'grün' },
@@ -55,7 +55,7 @@ async function build(layout: WrittenLayout, path: string): Promise<ShardIndex> {
   }
 }
 
-/** Length and crc32 of the payloads that stand at the positions of an index. */
+/** Length and crc32 of the payloads at the positions of an index. */
 function payloads(index: ShardIndex, path: string): Record<string, string>[] {
   const file = readFileSync(path);
   return index.key.map((key, row) => {
@@ -101,7 +101,7 @@ test.each<WrittenLayoutName>(['tar', 'lmdb', 'msgpack'])(
   },
 );
 
-/** A layout whose walk gives these positions, whatever the file holds. */
+/** A layout whose walk returns these positions, whatever the file contains. */
 function walking(...samples: readonly SamplePosition[]): WrittenLayout {
   return {
     name: 'tar',

@@ -9,7 +9,7 @@ test('a run begins where its options say, and moves on with each batch', () => {
   expect(progress.startLoop()).toEqual({ epoch: 2, position: 0 });
   progress.take({ epoch: 2, position: 64 });
   expect(progress.now).toEqual({ epoch: 2, position: 64 });
-  // However the loop ends, the next one goes through the next epoch.
+  // However the loop ends, the next one gives the next epoch.
   expect(progress.startLoop()).toEqual({ epoch: 3, position: 0 });
 });
 

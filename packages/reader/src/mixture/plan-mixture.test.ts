@@ -1,6 +1,6 @@
 /**
- * The rules of mixtures once more, as plainly as can be and with whole arrays in memory; and that the planner follows them
- * for any sizes, any legal number of ranks and any position.
+ * The rules of mixtures again, as simply as possible and with whole arrays in memory; and tests that the planner follows them
+ * for any sizes, any valid number of ranks and any position.
  */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
@@ -12,7 +12,7 @@ import { epochCounts } from './shares.js';
 
 type Mixture = Omit<MixturePlanOptions, 'rank' | 'worldSize' | 'lastBatch' | 'position'>;
 
-/** Every turn stands at its place on one line; windows of it are shuffled; what fills no turn comes last. */
+/** Every turn has its position on one line; windows of it are shuffled; samples that fill no turn come last. */
 function mixtureByTheRules({ sources, samples, base, seed, epoch, group: M, window: Q }: Mixture): string[] {
   const seats = samples.flatMap((count, d) => {
     const turns = Math.floor(count / M);
@@ -59,7 +59,7 @@ function passOver(
 }
 
 const decimal = fc.constantFrom(0.7, 0.3, 1, 2, 5, 0.05, 1e-3, 0.693584);
-/** A mixture with few hundred samples an epoch, and a batch size. */
+/** A mixture with a few hundred samples per epoch, and a batch size. */
 const mixtures = fc
   .record({
     ranks: fc.constantFrom(1, 2, 3, 4, 6),
@@ -98,7 +98,7 @@ const mixtures = fc
       perBatch: hasBatch ? { perBatch: rows, end } : {},
     }[policy];
     let samples = epochCounts(sizes, of);
-    // An epoch of thousands shows nothing that one of hundreds does not.
+    // An epoch of thousands would not test more than one of hundreds.
     if (samples.reduce((a, b) => a + b) > 900) samples = epochCounts(sizes);
     return {
       ...rest,
@@ -114,7 +114,7 @@ const mixtures = fc
     };
   });
 
-/** The rows of a rank, batch by batch; holds what blocks promise on the way. */
+/** The rows of a rank, batch by batch; also checks the guarantees of blocks. */
 function rowsOf(options: MixturePlanOptions): { rows: { sample: string; valid: boolean }[][]; positions: number[] } {
   const plan = planMixture(options);
   const blocks = [...plan.blocks()];

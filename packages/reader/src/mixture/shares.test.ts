@@ -73,7 +73,7 @@ test('samplesPerEpoch is divided among sources by size, by repeats, or by the we
   expect(epochCounts([3000, 1000], { epochSamples: 100, repeat: [1, 3] })).toEqual([50, 50]);
   expect(epochCounts([3000, 1000, 0], {}, [10, 30, 0])).toEqual([1000, 3000, 0]);
   expect(epochCounts([3, 4], { epochSamples: 7 }, [0.1, 0.3])).toEqual([2, 5]);
-  // Shares that are given stay: weights of samples then only say which of a source come.
+  // Explicit shares are kept: weights of samples then only select within a source.
   expect(epochCounts([3000, 1000], { repeat: [1, 1] }, [10, 30])).toEqual([3000, 1000]);
 });
 

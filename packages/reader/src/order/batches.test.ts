@@ -3,7 +3,7 @@ import { type EpochPlan, legalWorldSizes, type PlanOptions, planEpoch } from './
 
 const base = { seed: 7, epoch: 2, streams: 4, blockSamples: 3 };
 
-/** The sample numbers of each batch, rows that only fill up as negative numbers less one. */
+/** The sample indices of each batch; padded rows are negative numbers minus one. */
 function batchesOf(plan: EpochPlan): number[][] {
   const blocks = [...plan.blocks()];
   return Array.from(plan.rows(), ({ block, item, valid }) =>

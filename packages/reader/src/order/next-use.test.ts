@@ -12,7 +12,7 @@ const world = fc.record({
   unit: fc.constantFrom('shard' as const, 'chunk' as const),
 });
 
-/** Where the blocks of a pass are loaded that local ranks read, by walking through all of them. */
+/** The positions where blocks of a pass are loaded that local ranks read, found by walking through all of them. */
 function walked(
   options: Omit<OrderOptions, 'epoch'>,
   pass: number,

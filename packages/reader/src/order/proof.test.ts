@@ -1,5 +1,5 @@
 /**
- * The rules of the order once more, as plainly as can be and with whole arrays in memory; and that the planner follows
+ * The rules of the order again, as simply as possible and with whole arrays in memory; and tests that the planner follows
  * them for any sizes, any number of ranks and any position.
  */
 import fc from 'fast-check';
@@ -78,7 +78,7 @@ interface Row {
   readonly valid: boolean;
 }
 
-/** The rows of one rank, batch by batch. Holds what {@link PlannedBlock} promises on the way. */
+/** The rows of one rank, batch by batch. Also checks the guarantees of {@link PlannedBlock}. */
 function rowsOf(plan: EpochPlan, counts: readonly number[]): Row[][] {
   const blocks = [...plan.blocks()];
   const used = blocks.map(() => 0);
@@ -113,7 +113,7 @@ function isReadByItsPieces({ samples, pieces }: PlannedBlock, counts: readonly n
   return rising(read) === rising(samples);
 }
 
-/** Under every legal number of ranks, each rank has exactly the rows that the rules give it. */
+/** For every valid number of ranks, each rank has exactly the rows that the rules define. */
 function checkAllRanks(
   options: Order & { globalBatch: number; lastBatch: LastBatch; position: number; epochSamples?: number },
   epochOrder: readonly number[],

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { randomOf } from '../../../../test/random.js';
 import { type EpochPlan, legalWorldSizes, type PlanOptions, planEpoch } from './batches.js';
 
-/** The samples and repetitions that a plan delivers, by way of its blocks, and the reads that it makes. */
+/** The samples and repetitions that a plan delivers through its blocks, and its reads. */
 function delivered(plan: EpochPlan): { rows: [number, number][]; valid: number[]; read: number[]; live: number } {
   const blocks = plan.blocks();
   const live = new Map<number, { samples: ArrayLike<number>; of: Uint32Array; left: number }>();

@@ -6,7 +6,7 @@ import { planGroups } from '../order/groups.js';
 import { firstNumbers } from '../order/units.js';
 import { type Indices, selectInOrder } from './custom-order.js';
 
-/** The samples that come at each position, as the plans of all ranks have them. */
+/** The samples at each position, from the plans of all ranks. */
 function delivered(order: readonly number[], counts: readonly number[], worldSize: number, streams: number): number[] {
   const { subset, positions } = selectInOrder(order, counts);
   const first = firstNumbers(counts);

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { WEIGHTS_STREAM, word } from '../order/words.js';
 import { type SelectedRun, type SelectionRequest, selectSamples } from './selection.js';
 
-/** Shards of 4, 0 and 3 samples; keys are s0, s1, ...; classes go round. */
+/** Shards of 4, 0 and 3 samples; keys are s0, s1, ...; classes alternate. */
 const COUNTS = [4, 0, 3];
 const CLASSES = ['ant', 'bee', 'cow'];
 
@@ -120,7 +120,7 @@ test('weights distribute an epoch with as many samples as have a weight', async 
     });
     expect(Array.from(selection.counts).reduce((a, b) => a + b)).toBe(7);
   }
-  // Without the two cows five are left, and each comes once.
+  // Without the two cows there are five left, each used once.
   expect(await rowsOf({ weights: { ant: 0.2, bee: 0.2, cow: 0 } })).toEqual([[0, 1, 3], null, [0, 2]]);
 });
 
@@ -132,7 +132,7 @@ test('any weights can distribute an epoch of any number of samples', async () =>
     for (const row of rows(2)!) found[4 + row]!++;
     return found;
   };
-  // The sum of whole weights gives each sample as often as its weight says.
+  // If the epoch has the sum of integer weights, each sample is used as often as its weight says.
   expect(await times([3, 1, 0, 3, 1, 0, 3], 11)).toEqual([3, 1, 0, 3, 1, 0, 3]);
   expect(await times([0.75, 0.25, 0, 0.75, 0.25, 0, 0.75], 11)).toEqual([3, 1, 0, 3, 1, 0, 3]);
   const weights = [0.1, 1e6, 7, 0, 1e-9, 3, 2e5];

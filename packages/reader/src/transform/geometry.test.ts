@@ -4,7 +4,7 @@ import { transformMask } from '../decode/transform-mask.js';
 import { planSample } from './plan.js';
 import { compileTransform, type StepInput } from './transform.js';
 
-/** What fixtures/transforms/geometry.py writes. */
+/** The cases that fixtures/transforms/geometry.py writes. */
 interface Fixture {
   readonly width: number;
   readonly height: number;
@@ -40,7 +40,7 @@ test('masks and boxes follow an affine map and a perspective as in torchvision',
     const { passes, annotations } = planSample(transform, width, height, { next: () => numbers.shift()! }, given);
     const moved = transformMask({ width, height, values }, passes).values;
     const name = `${JSON.stringify(step)} ${seed}`;
-    // Where a position falls between two pixels, either may be the nearest.
+    // If a position is exactly between two pixels, either may be the nearest.
     expect(moved.filter((value, i) => value !== mask[i]).length, name).toBeLessThan(5);
     for (const [i, value] of boxes.flat().entries()) expect(annotations!.boxes![i], name).toBeCloseTo(value, 2);
   }
@@ -67,7 +67,7 @@ test("randomErasing erases as many pixels as timm's, for each mode and number of
       expect(area).toBe(pixels);
       continue;
     }
-    // torch draws the values of pixels by itself, so that a second rectangle has other numbers.
+    // torch draws the pixel values with its own generator, so a second rectangle has other numbers.
     if (mode === 'pixel' && erased.length > 1) continue;
     const covered = new Set<number>();
     for (const { rect } of erased) {

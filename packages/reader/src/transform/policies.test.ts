@@ -114,7 +114,7 @@ test('timmAugment draws each operation equally often, half of them apply, and ma
 test('timmAugment draws weighted operations without replacement, and uniform magnitudes for a deviation above 100', () => {
   const pairs = drawn({ name: 'timmAugment', config: 'rand-t3aw-n2-p1-m5-mstd101-inc1' });
   const blurs = pairs.filter((effects) => effects.some(({ kind }) => kind === 'pillowBlur')).length;
-  // 6 of 33 at first; else a second draw from what is left.
+  // 6 of 33 at first; otherwise a second draw from the rest.
   const others = [6, 6, 3, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1];
   const share = 6 / 33 + others.reduce((sum, weight) => sum + (weight / 33) * (6 / (33 - weight)), 0);
   expect(chiSquare([blurs, pairs.length - blurs], [share, 1 - share])).toBeLessThan(10.8);

@@ -14,14 +14,14 @@ afterAll(() => fs.rmSync(base, { recursive: true }));
 const emptyFolder = () => fs.mkdtempSync(path.join(base, 'f'));
 const lib = path.resolve('packages/storage/lib/index.js');
 const random = randomOf('kills of processes that fill a cache');
-/** The token of a process that is not there: no process has this number. */
+/** The token of a process that does not exist: no process has this id. */
 const gone = newToken().replace(/^\d+/, String(2 ** 30));
-/** What a process with this token writes into a claim of 14 bytes, or a lock. */
+/** The content that a process with this token writes into a claim of 14 bytes, or a lock. */
 const textOf = (token: string, bytes = 14) => JSON.stringify({ pid: 7, host: 'here', token, bytes });
 const used = (folder: string) => Number(fs.readFileSync(path.join(folder, 'used'), 'utf8'));
 const pathOf = (cache: CacheFolder, name: string) => path.join(cache.folder, 'pieces', name);
 
-/** Starts a program that has a cache at hand, and prints a line when it is ready. */
+/** Starts a program that can use a cache, and prints a line when it is ready. */
 async function start(folder: string, maxBytes: number, program: string): Promise<ChildProcess> {
   const text = `
     import { CacheFolder } from ${JSON.stringify(lib)};
@@ -56,7 +56,7 @@ test('a folder that contains other files is not accepted as a cache, and an empt
 test.runIf(process.platform === 'linux')(
   'a cache folder that cannot be created throws an error and does not hang',
   async () => {
-    // Node's own recursive mkdirSync goes round for ever there.
+    // Node's own recursive mkdirSync never returns there.
     await expect(CacheFolder.open('/proc/x/cache', 1000)).rejects.toThrow(/^\/proc\/x\/cache .*\.$/);
   },
 );
@@ -203,7 +203,7 @@ test('a claim of an earlier process with a reused process id does not block othe
   expect(cache.isBeingWritten('a')).toBe(false);
   expect(await cache.claim('a', 10, 5)).not.toBeNull();
   expect(fs.readdirSync(path.join(folder, 'pieces'))).toEqual(['a.claim']);
-  // Nor does a lock.
+  // Neither does a lock.
   fs.writeFileSync(path.join(folder, 'lock'), textOf(earlier));
   expect(await cache.claim('b', 10, 5)).not.toBeNull();
 });
@@ -248,7 +248,7 @@ test.runIf(process.platform === 'linux')(
       child.kill('SIGSTOP');
       expect(await cache.whenWritten('a')).toBe(false);
       expect(await cache.claim('a', 10, 5)).toBeNull();
-      // Neither does one that is only slow, a second time.
+      // A process that is only slow does not block twice, either.
       child.kill('SIGCONT');
       expect(await cache.whenWritten('a')).toBe(false);
       let isTicking = false;
@@ -312,7 +312,7 @@ test('a process that was considered dead while it wrote publishes nothing and do
   expect(fs.readdirSync(path.join(folder, 'pieces'))).toEqual(['a']);
 });
 
-/** Mounts a file system of 1 MiB in memory; null where that is not allowed. */
+/** Mounts a file system of 1 MiB in memory; null if that is not allowed. */
 function smallDisk(): string | null {
   const folder = emptyFolder();
   try {
@@ -334,9 +334,9 @@ test('on a full disk nothing is kept and no partial file is left, until there is
     expect(await cache.write((await cache.claim('b', 900_000, 5))!, new Uint8Array(900_000), 5)).toBe(false);
     expect(fs.readdirSync(path.join(folder, 'pieces'))).toEqual(['a']);
     expect(used(folder)).toBe(500_032);
-    // For a while nothing is tried.
+    // For a while the cache does not try again.
     expect(await cache.claim('c', 10, 5)).toBeNull();
-    // Not even what says how much there is can be written.
+    // Not even the file with the used size can be written.
     fs.writeFileSync(path.join(disk, 'other'), new Uint8Array(400_000));
     expect(() => fs.writeFileSync(path.join(disk, 'rest'), new Uint8Array(1_000_000))).toThrow('ENOSPC');
     const next = await CacheFolder.open(folder, 100_000_000);
@@ -376,7 +376,7 @@ test('a claim for which the disk has no space leaves nothing that others would w
     const cache = await CacheFolder.open(path.join(disk, 'cache'), 100_000);
     const rest = path.join(disk, 'rest');
     expect(() => fs.writeFileSync(rest, new Uint8Array(2_000_000))).toThrow('ENOSPC');
-    // A page is left for the lock, and none for the claim.
+    // There is a page for the lock, but none for the claim.
     fs.truncateSync(rest, fs.statSync(rest).size - 4096);
     expect(await cache.claim('a', 10, 5)).toBeNull();
     expect(fs.readdirSync(path.join(cache.folder, 'pieces'))).toEqual([]);

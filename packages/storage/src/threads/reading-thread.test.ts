@@ -11,7 +11,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** A thread that is ready late, and takes its time to end. */
+/** A thread that is slow to become ready, and slow to end. */
 const THREAD = `
 const { parentPort } = require('node:worker_threads');
 parentPort.on('message', () => setTimeout(() => process.exit(), 100));
@@ -29,7 +29,7 @@ test('a thread that becomes ready or answers while it is being terminated is sti
     await thread.end();
     console.log('ended');
   `;
-  // Nothing else keeps the process alive: if the wait is for ever, Node ends it with 13.
+  // Nothing else keeps the process alive: if the wait never ends, Node exits with 13.
   const { status, stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', program], { encoding: 'utf8' });
   expect([status, stdout]).toEqual([0, 'free\nended\n']);
 });

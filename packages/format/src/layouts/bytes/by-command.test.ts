@@ -16,7 +16,7 @@ async function* piecesOf(...pieces: readonly Uint8Array[]): AsyncGenerator<Uint8
   yield* pieces;
 }
 
-/** Runs `work` while the command `xz` is this program of the shell. */
+/** Runs `work` while the command `xz` is this shell program. */
 async function withXz(program: string, work: () => Promise<void>): Promise<void> {
   const folder = mkdtempSync(path.join(tmpdir(), 'xz-'));
   const { PATH } = process.env;

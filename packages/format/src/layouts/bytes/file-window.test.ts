@@ -6,7 +6,7 @@ import { FileWindow } from './file-window.js';
 
 const file = Buffer.from(Uint32Array.from({ length: 1 << 20 }, (_, i) => i).buffer);
 
-// Every read takes no time, so that what is read does not depend on how busy the machine is.
+// Every read takes no time, so that the choice of reads does not depend on how busy the machine is.
 beforeEach(() => {
   vi.spyOn(performance, 'now').mockReturnValue(0);
 });
@@ -14,7 +14,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** The file in memory, counting how it is read. */
+/** The file in memory, counting its reads. */
 function counted(atOnce: boolean) {
   const reads = { short: 0, large: 0 };
   const read = (offset: number, target: Uint8Array) => {
@@ -47,7 +47,7 @@ test('nearby accesses are served by large reads, distant ones by short reads', a
   const close = counted(true);
   const near = new FileWindow(close.source);
   for (let position = 0; position < file.length; position += 100) await near.at(position, 10);
-  // The last of them is what is left of the file.
+  // The last of them is the rest of the file.
   expect(close.reads.short).toBeLessThanOrEqual(1);
   const apart = counted(true);
   const far = new FileWindow(apart.source);

@@ -24,7 +24,7 @@ const column = (name: string, holds: TableColumn['holds'], of = name, isOptional
   ...{ name, holds, of, isOptional },
 });
 
-/** Images under two names, fields that some samples lack or have empty, labels of all types and none. */
+/** Images with two names, fields that are missing or empty in some samples, labels of all types and none. */
 const tableIn = (name: TableLayoutName, names: { image: string; cls: string }): Table => ({
   classes: ['cat', 'dog'],
   columns: [
@@ -79,7 +79,7 @@ const sample: fc.Arbitrary<Omit<Sample, 'key'>> = fc
       .map(([name, bytes]) => [name, Buffer.from(bytes)] as const);
     return { cls, fields: new Map(sorted), labels: new Map(Object.entries(labels)) };
   });
-/** Comparing text is much quicker than comparing bytes one by one. */
+/** Comparing text is much faster than comparing bytes one by one. */
 const asText = ({ fields, ...sample }: Sample) => ({
   ...sample,
   fields: Array.from(fields, ([name, bytes]) => [name, bytes.toString('latin1')]),
@@ -96,7 +96,7 @@ async function write(name: TableLayoutName, file: string, all: readonly Sample[]
   for (const { key, cls, fields, labels } of all) {
     const sizes = [...fields].map(([field, bytes]) => ({ name: field, bytes: bytes.length }));
     writer.describe?.({ cls, label: (label) => labels.get(label) ?? null });
-    // What is begun and discarded leaves nothing.
+    // A sample that was begun and discarded leaves nothing.
     writer.begin(key, sizes);
     writer.discard();
     const places = writer.begin(key, sizes);
@@ -112,7 +112,7 @@ test.each(LAYOUTS)('keys, fields, classes and labels that are written as %s are 
   const file = path.join(folder, `train${entryOf(name).extension}`);
   await fc.assert(
     fc.asyncProperty(samples, async (given) => {
-      // Parquet names its classes, and a number without a name is damage.
+      // Parquet stores names of classes, and a number without a name is damage.
       const all = name === 'parquet' ? given.map((one) => ({ ...one, cls: Math.min(one.cls, 1) })) : given;
       const finished = await write(name, file, all);
       const bytes = readFileSync(file);
@@ -139,7 +139,7 @@ test.each(LAYOUTS)('keys, fields, classes and labels that are written as %s are 
       expect(offsets).toEqual([...finished.payloadOffset]);
       expect(spans).toEqual(Array.from(finished.sampleOffset, (offset, i) => [offset, finished.sampleBytes[i]]));
     }),
-    // Each is flushed to the disk, which may take a tenth of a second.
+    // Each file is flushed to disk, which may take a tenth of a second.
     { numRuns: 15 },
   );
 });

@@ -19,7 +19,7 @@ function memory(bytes: Buffer, location = 'x.mdb'): Source {
 
 const fixture = (name: string): Buffer => readFileSync(`${fixtures}${name}.mdb`);
 
-/** A copy of a fixture with numbers written over it. */
+/** A copy of a fixture with numbers overwritten. */
 function changed(name: string, ...writes: [at: number, number: number, bytes?: number][]): Buffer {
   const bytes = fixture(name);
   for (const [at, number, length = 4] of writes) bytes.writeUIntLE(number, at, length);
@@ -133,7 +133,7 @@ test('both meta pages must be intact, as liblmdb requires', async () => {
 
 test('a tree with cycles, or with links outside the file or to the wrong kind of page, throws an error', async () => {
   const plain = fixture('plain');
-  // Two transactions were written, and the second went to meta page 0.
+  // Two transactions were written, the second to meta page 0.
   const root = plain.readUInt32LE(128);
   const at = (page: number, offset: number) => page * 4096 + offset;
   const node = (index: number) => at(root, plain.readUInt16LE(at(root, 16 + 2 * index)));

@@ -10,7 +10,7 @@ import { msgpack } from './index.js';
 const folder = mkdtempSync(join(tmpdir(), 'shardtool-msgpack-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** Writes samples of a `cls` and a `jpg` each and discards every fourth; returns what finish() says, and the file. */
+/** Writes samples of a `cls` and a `jpg` each and discards every fourth; returns the result of finish(), and the file. */
 function write(name: string, sizes: readonly number[]) {
   const path = join(folder, name);
   const fd = openSync(path, 'wx');

@@ -17,7 +17,7 @@ const page: Page = {
 };
 const LEVELS = { repetition: 0, definition: 1 };
 
-/** A page of levels, their length in front, and what follows. */
+/** A page of levels after their length, followed by these bytes. */
 function pageOf(levels: readonly number[], rest: readonly number[]): Uint8Array {
   return Uint8Array.from([levels.length, 0, 0, 0, ...levels, ...rest]);
 }

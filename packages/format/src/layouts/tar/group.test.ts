@@ -4,7 +4,7 @@ import type { SamplePosition } from '../layout.js';
 import { SampleGrouper } from './group.js';
 import type { TarEntry } from './walk.js';
 
-/** Files of 100 bytes, one behind the other. */
+/** Consecutive files of 100 bytes. */
 function files(...names: string[]): TarEntry[] {
   return names.map((name, i) => ({ name, start: i * 1024, offset: i * 1024 + 512, bytes: 100 }));
 }

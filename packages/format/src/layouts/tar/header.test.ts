@@ -102,7 +102,7 @@ test('the prefix belongs to the name in ustar only', () => {
   expect(decode(header({ name: 'b.jpg', prefix: '12345', magic: 'gnu' }))?.name).toBe('b.jpg');
   expect(decode(header({ name: 'b.jpg', prefix: 'x', magic: 'v7' }))?.name).toBe('b.jpg');
   expect(decode(header({ name: 'n'.repeat(100), prefix: 'p'.repeat(155) }))?.name).toHaveLength(256);
-  // As star has it, with times behind.
+  // As in star, with times at the end.
   const star = header({ name: 'b.jpg', prefix: `${'p'.repeat(131)}00000000000 00000000000 ${'\0'.repeat(8)}tar` });
   expect(decode(star)?.name).toBe(`${'p'.repeat(131)}/b.jpg`);
 });

@@ -15,7 +15,7 @@ async function open(bytes: Buffer): Promise<Source> {
   });
 }
 
-/** Keys, and the text of each field; then what was skipped. */
+/** Keys, and the text of each field; then the skipped entries. */
 async function samplesOf(bytes: Buffer) {
   const source = await open(bytes);
   const samples: unknown[] = [];

@@ -6,7 +6,7 @@ import { scanEntries } from './scan.js';
 import { streamFiles } from './stream.js';
 import type { TarEntry } from './walk.js';
 
-/** A file in memory that notes its reads as [offset, length]. `size` may go beyond `bytes`: the rest is zeros. */
+/** A file in memory that records its reads as [offset, length]. `size` may go beyond `bytes`: the rest is zeros. */
 function source(bytes: Buffer, options: { now?: boolean; size?: number } = {}) {
   const size = options.size ?? bytes.length;
   const reads: [number, number][] = [];
@@ -29,7 +29,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** From here on every hop seems to take `ms`, whatever else the machine does. */
+/** From here on every jump appears to take `ms`, however busy the machine is. */
 function hopsTake(ms: number): void {
   let now = 0;
   vi.spyOn(performance, 'now').mockImplementation(() => {
@@ -61,7 +61,7 @@ const large = archive(
   entry({ name: 'last.jpg' }, Buffer.alloc(3_000_000, 2)),
 );
 
-/** What files begin with that are compressed as a whole, and the command that is named. */
+/** The first bytes of files that are compressed as a whole, and the command in the error. */
 const COMPRESSED: readonly (readonly [name: string, begin: Buffer, command: string])[] = [
   ['gzip', Buffer.of(0x1f, 0x8b, 8, 0), 'gunzip'],
   ['zstd', Buffer.of(0x28, 0xb5, 0x2f, 0xfd), 'zstd -d'],

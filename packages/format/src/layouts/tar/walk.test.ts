@@ -10,7 +10,7 @@ import { expect, test } from 'vitest';
 import { archive, END, entry, gnuLong, header, pax, record } from '../../../../../test/tar-craft.js';
 import { type TarEntry, TarWalk } from './walk.js';
 
-/** Walks `bytes` in windows of the sizes that `next` gives, but never less than is needed. */
+/** Walks `bytes` in windows of the sizes from `next`, but never less than is needed. */
 function walk(bytes: Buffer, next: () => number = () => bytes.length): TarEntry[] {
   const core = new TarWalk('a.tar', bytes.length);
   const entries: TarEntry[] = [];

@@ -3,10 +3,10 @@ import type { ShardIndex, Source } from '@shardtool/format';
 import { expect, test } from 'vitest';
 import { ShardFiles } from './shard-files.js';
 
-/** Longer than opening a file of this machine takes, however busy it is. */
+/** Longer than opening a local file takes, however busy the machine is. */
 const SLOW_OPEN_MS = 10;
 
-/** Shards without crop indexes, and of which one was looked for. */
+/** Shards without crop indexes, and the shards for which one was looked up. */
 function shards(openMs: number, readAt: Source['readAt'] = async () => 0) {
   const asked: string[] = [];
   const files = new ShardFiles(

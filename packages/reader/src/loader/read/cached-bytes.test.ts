@@ -7,7 +7,7 @@ import { expect, test } from 'vitest';
 import type { ShardFile } from '../../dataset/shards/shard-file.js';
 import { CachedBytes } from './cached-bytes.js';
 
-/** A cache in which each piece is finished by another process after it was looked for, and before it is claimed. */
+/** A cache in which another process finishes each piece between its look-up and its claim. */
 async function lateCache(folder: string): Promise<CacheFolder> {
   const [cache, other] = [await CacheFolder.open(folder, 1000), await CacheFolder.open(folder, 1000)];
   const claim = cache.claim.bind(cache);

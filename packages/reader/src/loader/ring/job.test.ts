@@ -42,7 +42,7 @@ test('each job is taken once, in the order of publication, over many rounds of t
   fc.assert(
     fc.property(fc.array(fc.nat(5), { maxLength: 60 }), (lots) => {
       const control = Control.create({ slots: 1, jobs: 5 });
-      // As after 2^32 jobs, less two: the counters wrap around.
+      // As after 2^32 jobs, minus two: the counters wrap around.
       new Int32Array(control.buffers.words).fill(-2, 0, 2);
       const taken = emptyJob();
       let next = 0;

@@ -15,7 +15,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true });
 });
 
-/** Finds the labels of all samples, one shard after the other. */
+/** Finds the labels of all samples, shard by shard. */
 async function found(shards: readonly (readonly string[])[], rows: readonly object[], limits: [number, number]) {
   const lines = rows.map((row) => JSON.stringify(row));
   const file: LabelFile = {

@@ -81,7 +81,7 @@ test('a row of a sequence has room for the objects of all images that may be in 
 interface TimmCase {
   readonly options: Readonly<Record<string, unknown>>;
   readonly draws: readonly number[];
-  /** For each row, which share of its pixels is of the other row. */
+  /** For each row, the share of its pixels that is from the other row. */
   readonly shares: readonly number[];
   readonly softLabels: readonly number[];
 }

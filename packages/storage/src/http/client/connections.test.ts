@@ -28,7 +28,7 @@ async function serve(answer: (socket: net.Socket, question: string) => void) {
   return self;
 }
 
-/** Asks once. Returns the bytes that came into memory of length `room`, or the text. */
+/** Sends one request. Returns the bytes that were received into memory of length `room`, or the text. */
 async function ask(
   url: URL,
   { room, fresh = false, signal }: { room?: number; fresh?: boolean; signal?: AbortSignal | undefined } = {},
@@ -144,7 +144,7 @@ test('at most 256 connections are open, and other requests wait', async () => {
   const server = await serve((socket) => {
     if (held === null) socket.write(counted('hello'));
     else if (held.push(socket) === 256) {
-      // No other request comes before one of these is answered.
+      // No other request is received before one of these is answered.
       setTimeout(() => {
         for (const waiting of held!) waiting.write(counted('hello'));
         held = null;

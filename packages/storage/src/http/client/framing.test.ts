@@ -26,7 +26,7 @@ function receive(framing: Framing, pieces: readonly Uint8Array[]): { body: Buffe
   return { body: Buffer.concat(parts), left };
 }
 
-/** Cuts bytes at some of these offsets. */
+/** Splits bytes at some of these offsets. */
 function cut(bytes: Uint8Array, places: readonly number[]): Uint8Array[] {
   const at = [...new Set(places.map((place) => place % (bytes.length + 1)))].sort((a, b) => a - b);
   return [0, ...at].map((from, i) => bytes.subarray(from, at[i] ?? bytes.length));

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { OpenFiles } from './open-files.js';
 
-/** Opens files as a system does: each gets the lowest number that is free. */
+/** Opens files like a system: each gets the lowest free number. */
 function files(most: () => number) {
   const open: (string | null)[] = [];
   const opens: string[] = [];

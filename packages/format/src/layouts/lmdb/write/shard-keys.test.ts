@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { sortByBytes } from './byte-sort.js';
 import { ShardKeys } from './shard-keys.js';
 
-/** Few letters, so that keys share their beginnings, contain each other and repeat. */
+/** Few letters, so that keys share prefixes, contain each other and repeat. */
 const key = fc.oneof(
   fc.array(fc.constantFrom(0, 1, 0x7f, 0x80, 0xff), { minLength: 1, maxLength: 6 }).map((bytes) => Buffer.from(bytes)),
   fc.uint8Array({ minLength: 1, maxLength: 40 }).map((bytes) => Buffer.from(bytes)),

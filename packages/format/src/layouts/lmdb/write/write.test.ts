@@ -14,10 +14,10 @@ const folder = mkdtempSync(join(tmpdir(), 'shardtool-lmdb-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 let files = 0;
 
-/** Below 0x80 no msgpack map begins, which a value of the layout of images would be taken for. */
+/** Below 0x80 no msgpack map begins, for which a value of the layout of images could be mistaken. */
 const filling = (sample: number) => sample % 0x80;
 
-/** Writes one `jpg` a sample, filled with {@link filling}, and returns what finish() says. */
+/** Writes one `jpg` per sample, filled with {@link filling}, and returns the result of finish(). */
 function write(layout: WrittenLayout, samples: readonly (readonly [key: string, bytes: number])[]) {
   const place = join(folder, `${files++}${layout.extension}`);
   mkdirSync(place);
@@ -44,7 +44,7 @@ async function positions(path: string, layout = lmdb): Promise<SamplePosition[]>
   }
 }
 
-/** Around the length up to which a value stays in its leaf, and of whole pages. */
+/** Around the length up to which a value is stored in its leaf, and of whole pages. */
 const edges = [0, 1, 2000, 2020, 2025, 2026, 2027, 2030, 4079, 4080, 4081, 8175, 8176, 8177, 60_000];
 
 test('random keys and sizes read back by scan, by key and by position', async () => {
@@ -77,7 +77,7 @@ test('random keys and sizes read back by scan, by key and by position', async ()
       await source.close();
       rmSync(path);
     }),
-    // A failure is shown as it was found: making a case of hundreds of samples smaller takes minutes.
+    // A failure is shown as it was found: shrinking a case of hundreds of samples takes minutes.
     { numRuns: 15, endOnFailure: true },
   );
 });
@@ -179,7 +179,7 @@ test('the field of an image without a map is named by the kind of the image', as
 });
 
 test('no branch page has only one child', () => {
-  // Separators of 511 bytes: 8 children a page. Without one: 254 in the first, as many as fit behind it.
+  // Separators of 511 bytes: 8 children per page. Without this rule: 254 in the first page, as many as fit after it.
   for (const bytes of [1, 20, 511]) {
     for (let children = 2; children < 700; children++) {
       const starts = branchStarts(children, () => bytes);

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { ReadSpeed } from './read-speed.js';
 
-/** A speed over reads that take `us` microseconds where the page cache would take 100. */
+/** A speed of reads that take `us` microseconds, while the page cache would take 100. */
 function speedOf() {
   const none = { reads: 0, time: 0, cachedTime: 0 };
   const counted = { ...none };

@@ -38,7 +38,7 @@ test('a gap next to a short stretch is read along, but not a gap between two lon
   expect(lengthsRead(1000, 1000)).toEqual([1000, 1000]);
 });
 
-/** Each byte of the file, and where it lies. */
+/** Each byte of the file, with its position. */
 function placesOf(stretches: readonly Stretch[]): [number, number][] {
   return stretches.flatMap(({ offset, bytes, at }) =>
     Array.from({ length: bytes }, (_, n): [number, number] => [offset + n, at + n]),

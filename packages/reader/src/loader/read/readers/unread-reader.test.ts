@@ -11,7 +11,7 @@ const BLOCK_SAMPLES = 4;
 const SAMPLE_BYTES = 2 ** 21;
 const SAMPLES = BLOCKS * BLOCK_SAMPLES;
 
-/** A reader of six blocks of a shard whose reads end when the test lets them. */
+/** A reader of six blocks of a shard whose reads end when the test ends them. */
 function reading(
   given: Partial<Omit<AheadOptions, 'speed'>> & { readonly speed?: Partial<AheadOptions['speed']> } = {},
 ) {
@@ -59,7 +59,7 @@ function reading(
   return { reader, reads, wakeSignal };
 }
 
-/** Lets all that is ready run. */
+/** Runs everything that is ready to run. */
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
 async function endReads(reads: ReturnType<typeof reading>['reads']): Promise<void> {
