@@ -17,11 +17,21 @@ import {
   splitDataset,
   subsetDataset,
 } from '@shardtool/reader';
-import { convert, type PackOptions, pack, verify } from '@shardtool/writer';
+import {
+  compactDataset,
+  convert,
+  eraseSamples,
+  listVersions,
+  type PackOptions,
+  pack,
+  restoreVersion,
+  verify,
+} from '@shardtool/writer';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { bin } from './cli-process.js';
 import { emptyFolder, packedPhotos, packedSmall, smallImages } from './datasets.js';
+import { jpeg } from './pack-workbench.js';
 
 /** Key and class of every sample of a dataset. */
 async function classesOf(...given: Parameters<typeof openDataset>): Promise<Map<string, string>> {
@@ -256,6 +266,67 @@ test('a split has its share of each class, no sample on both sides, and does not
   await expect(splitDataset(shards, { shares: new Map([['val', 0.3]]) })).rejects.toThrow(
     /is not this split: choose another name/,
   );
+});
+
+test('a split is rejected until it is drawn again if a changed shard has samples that it does not know', async () => {
+  const options = { workers: 1, shuffle: false } as const;
+  const add = (images: string, from: number, to: number) => {
+    for (let i = from; i < to; i++) writeFileSync(path.join(images, 'a', `${i}.jpg`), jpeg(i));
+  };
+  const start = async () => {
+    const images = emptyFolder();
+    mkdirSync(path.join(images, 'a'));
+    add(images, 0, 20);
+    const shards = path.join(emptyFolder(), 'shards');
+    await pack(images, shards, options);
+    return { images, shards };
+  };
+  const split = (shards: string) => splitDataset(shards, { shares: new Map([['val', 0.4]]) });
+  const sides = async (shards: string) => {
+    const found = new Map<string, string>();
+    for (const name of ['val', 'train'])
+      for (const key of (await classesOf(shards, { overlay: 'split', split: name })).keys()) found.set(key, name);
+    return found;
+  };
+  const changes: Record<string, (shards: string, images: string) => Promise<unknown>> = {
+    async appliedChanges(shards, images) {
+      writeFileSync(path.join(images, 'a', '3.jpg'), jpeg('other'));
+      add(images, 20, 30);
+      await pack(images, shards, { ...options, append: true, applyChanges: true, compare: 'checksum' });
+    },
+    async compaction(shards, images) {
+      add(images, 20, 30);
+      await pack(images, shards, { ...options, append: true });
+      await compactDataset(shards);
+    },
+  };
+  for (const [name, change] of Object.entries(changes)) {
+    const { images, shards } = await start();
+    await split(shards);
+    const before = await sides(shards);
+    expect(before.size).toBe(20);
+    await change(shards, images);
+    await expect(sides(shards), name).rejects.toThrow('has grown since the split "val" was created');
+    expect((await split(shards)).isNew).toBe(true);
+    const after = await sides(shards);
+    expect([name, after.size]).toEqual([name, 30]);
+    expect(new Map([...after].filter(([key]) => before.has(key)))).toEqual(before);
+    expect((await split(shards)).isNew).toBe(false);
+  }
+  // An erased sample comes back.
+  const { shards } = await start();
+  const [current] = await listVersions(shards);
+  await eraseSamples(shards, { keys: ['a/7'] });
+  await split(shards);
+  expect((await sides(shards)).size).toBe(19);
+  await restoreVersion(shards, current!.version);
+  await expect(sides(shards)).rejects.toThrow('has grown');
+  await split(shards);
+  expect((await sides(shards)).size).toBe(20);
+  // A change that only removes samples leaves the split complete.
+  await eraseSamples(shards, { keys: ['a/8'] });
+  expect((await sides(shards)).size).toBe(19);
+  expect((await split(shards)).isNew).toBe(false);
 });
 
 test('a group is never divided between two sides of a split', async () => {

@@ -1,5 +1,12 @@
 import { CALL_OPTIONS, checkCallOptions, checkLocation, OptionError, type OptionTable } from '@shardtool/base';
-import { type Overlay, type OverlayEntry, OverlayError, rowBits, type SplitRule } from '@shardtool/format';
+import {
+  type Overlay,
+  type OverlayEntry,
+  OverlayError,
+  PackedChanges,
+  rowBits,
+  type SplitRule,
+} from '@shardtool/format';
 import type { StorageOptions } from '@shardtool/storage';
 import { keyHash } from '../dataset/keys/key-hash.js';
 import { type OverlayBase, type OverlayPlaceOptions, openBase, saveOn, shownShards } from './base.js';
@@ -72,7 +79,7 @@ export async function splitDataset(location: string, options: SplitOptions): Pro
       `The overlay ${file} already exists, and it is not this split: choose another name.`,
     );
   }
-  if (before !== null && before.shards === counts.length) {
+  if (before !== null && coversAll(before, counts)) {
     const { splits } = countEntries(before.entries);
     return { file, hash: before.hash, splits, isNew: false };
   }
@@ -86,6 +93,18 @@ export async function splitDataset(location: string, options: SplitOptions): Pro
   const saved = await saveOn({ ...base, signal: undefined }, { name, note }, [entries]);
   const { splits } = countEntries(entries);
   return { ...saved, splits, isNew: true };
+}
+
+/** Whether each split of an overlay has rows for every shard with samples. After a change, it may lack some. */
+function coversAll({ entries, shards }: Overlay, counts: readonly number[]): boolean {
+  if (shards < counts.length) return false;
+  const covered = new Map<string, Set<number>>();
+  for (const entry of entries) {
+    if (entry instanceof PackedChanges || !('split' in entry)) continue;
+    if ('rule' in entry) covered.set(entry.split, new Set());
+    else covered.get(entry.split)?.add(entry.shard);
+  }
+  return [...covered.values()].every((rows) => counts.every((samples, shard) => samples === 0 || rows.has(shard)));
 }
 
 /** Data that decides the split of each sample of one shard, 9 bytes per sample. */

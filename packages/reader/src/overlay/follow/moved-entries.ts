@@ -25,8 +25,8 @@ export async function movedEntries(
   const places = await MovedPlaces.between(old, now);
   const counts = now.shards.map(({ samples }) => samples);
   const entries: OverlayEntry[] = [];
-  /** Chosen rows of each new shard, by split. The entry '' has the rows of a subset. */
-  const chosen = new Map<string, Map<number, Set<number>>>();
+  /** Rows of each new shard, by split. The entry '' has the rows of a subset. */
+  const chosen = new Map<string, Map<number, MovedRows>>();
   const unpacked = new Map<number, Map<number, OverlayEntry[]>>();
   /** Entries by new shard whose samples were written again, perhaps with another class. */
   const uncertain = new Map<number, number[]>();
@@ -64,7 +64,7 @@ export async function movedEntries(
     } else if ('keep' in entry || ('shard' in entry && 'rows' in entry)) {
       const name = 'keep' in entry ? '' : entry.split;
       const shard = 'keep' in entry ? entry.keep : entry.shard;
-      const rows = chosen.get(name) ?? new Map<number, Set<number>>();
+      const rows = chosen.get(name) ?? new Map<number, MovedRows>();
       chosen.set(name, rows);
       await addMoved(places, shard, Buffer.from(entry.rows, 'base64'), rows);
     } else entries.push(entry);
@@ -72,8 +72,10 @@ export async function movedEntries(
   await renewClassesBelow(entries, uncertain, now, below);
   const bits = [...chosen].flatMap(([name, rows]) =>
     [...rows]
+      // A split that does not know every sample of a shard is rejected until it is drawn again.
+      .filter(([shard, { known }]) => name === '' || known === counts[shard])
       .sort(([a], [b]) => a - b)
-      .map(([shard, set]): OverlayEntry => {
+      .map(([shard, { chosen: set }]): OverlayEntry => {
         const text = rowBits(counts[shard]!, (row) => set.has(row));
         return name === '' ? { keep: shard, rows: text } : { split: name, shard, rows: text };
       }),
@@ -90,21 +92,29 @@ export async function movedEntries(
   };
 }
 
+/** Rows of a new shard that come from old shards. */
+interface MovedRows {
+  /** Number of these rows. */
+  known: number;
+  readonly chosen: Set<number>;
+}
+
 /**
- * Adds the chosen rows of an old shard at their new positions. The result contains every shard that has rows of it,
- * even if none are chosen.
+ * Adds the rows of an old shard at their new positions. The result contains every shard that has rows of it, even if
+ * none are chosen.
  */
 async function addMoved(
   places: MovedPlaces,
   shard: number,
   bits: Uint8Array,
-  rows: Map<number, Set<number>>,
+  rows: Map<number, MovedRows>,
 ): Promise<void> {
   const moved = await places.ofRows(shard);
   moved.forEach((at, row) => {
     if (at === null) return;
-    const set = rows.get(at[0]) ?? new Set<number>();
-    rows.set(at[0], set);
-    if (isSet(bits, row)) set.add(at[1]);
+    const inShard = rows.get(at[0]) ?? { known: 0, chosen: new Set<number>() };
+    rows.set(at[0], inShard);
+    inShard.known++;
+    if (isSet(bits, row)) inShard.chosen.add(at[1]);
   });
 }
