@@ -1,11 +1,13 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { ShardtoolError } from '@shardtool/base';
-import { lmdb, readNpyHeader } from '@shardtool/format';
+import { lmdb, lmdbImages, readNpyHeader } from '@shardtool/format';
 import { openDataset } from '@shardtool/reader';
 import { convert } from '@shardtool/writer';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { putVarint } from '#format/parquet/varint';
+import { emptyFolder } from './datasets.js';
 import { newFolder } from './pack-workbench.js';
 import { TIMES } from './repetitions.js';
 
@@ -255,4 +257,51 @@ test('damage in such databases throws a ShardtoolError, and never gives a sample
     ),
     { numRuns: 200 * TIMES },
   );
+});
+
+/** A database of encoded Datums with these keys. The field after the label, if any, precedes the flag of encoded images. */
+function encodedDatums(keys: readonly string[], label: (i: number) => readonly number[], cut = 0): string {
+  const file = path.join(emptyFolder(), lmdbImages.innerFile!);
+  const fd = openSync(file, 'wx');
+  const writer = lmdbImages.createWriter(fd, file);
+  for (const [i, key] of keys.entries()) {
+    const image = Buffer.from(IMAGES[i]!, 'latin1');
+    const length = Buffer.alloc(5);
+    const head = [0x22, ...length.subarray(0, putVarint(length, 0, image.length))];
+    const value = Buffer.concat([Uint8Array.from(head), image, Uint8Array.from(label(i))]);
+    const stored = i === 1 ? value.subarray(0, value.length - cut) : value;
+    writer.begin(key, [{ name: 'jpg', bytes: stored.length }])[0]!.set(stored);
+    writer.commit();
+  }
+  writer.finish();
+  closeSync(fd);
+  return file;
+}
+
+test('the label of a Datum is not taken from the bytes of another field, and no label is lost with a cut', async () => {
+  const keys = ['a', 'b', 'c'];
+  // label: 5 + i, float_data: 2.0 with a byte that is the tag of a label, encoded: true
+  const withFloat = (i: number) => [0x28, 5 + i, 0x35, 0, 0x28, 7, 0x40, 0x38, 1];
+  const labels = async (file: string) =>
+    ((await contents(file)) as [string, unknown, number][]).map(([, , cls]) => cls);
+  expect(await labels(encodedDatums(keys, withFloat))).toEqual([5, 6, 7]);
+  // A negative label means that there is no class.
+  const negative = [0x28, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1, 0x38, 1];
+  expect(await labels(encodedDatums(keys, (i) => (i === 2 ? negative : [0x28, i])))).toEqual([0, 1, -1]);
+  for (const [label, cut] of [
+    [[0x28, 0xac, 2], 1],
+    [negative, 4],
+    [[0x28, 1, 0x38, 1], 1],
+    [[0x28, 1, 0x35, 1, 1, 1, 1], 2],
+  ] as const) {
+    await expect(labels(encodedDatums(keys, () => label, cut))).rejects.toThrow(
+      'the value of the key "b" is not a Datum',
+    );
+  }
+});
+
+test('two Datums whose keys differ only in their extensions are not converted to samples with the same key', async () => {
+  const file = encodedDatums(['a/1.jpg', 'a/1.png', 'a/2.jpg'], (i) => [0x28, i]);
+  const error = await convert(file, newFolder()).catch((thrown: unknown) => thrown);
+  expect(error).toMatchObject({ name: 'DuplicateKeyError', key: 'a/1' });
 });

@@ -1,4 +1,4 @@
-import { checkFieldSum, countOf, crc32, ShardIndexError } from '@shardtool/base';
+import { checkFieldSum, countOf, crc32, DuplicateKeyError, ShardIndexError } from '@shardtool/base';
 import {
   buildShardIndex,
   type ColumnType,
@@ -17,6 +17,7 @@ import { HELD_BYTES } from '../shard/large-sample.js';
 import type { ShardTarget } from '../shard/new-shard.js';
 import { fieldOf, type NewField, type SampleFacts, withClass } from '../shard/put-sample.js';
 import type { StoredSample } from '../shard/put-stored.js';
+import { SeenKeys } from '../shard/seen-keys.js';
 import { PIECE_BYTES } from '../source/ahead/file-access.js';
 import { SPLIT_COLUMN } from './input/foreign-columns.js';
 import { type Recast, recastIndex } from './input/recast.js';
@@ -66,6 +67,8 @@ export async function openShardSamples(
   };
   const { index, taken, skipped } =
     recast === null ? { index: renumbered, taken: null, skipped: null } : await recastIndex(input, renumbered, recast);
+  // A pack makes sure of that.
+  if (input.record === null) refuseRepeatedKeys(input.name, index.key, taken);
   const hasOtherClass = viewed !== undefined || (recast !== null && recast.from !== 'field');
   const dataset = datasetOf(input, index, target.maxSampleBytes, viewed);
   const samples = taken === null ? index.samples : taken.reduce((sum, one) => sum + one, 0);
@@ -227,6 +230,18 @@ async function indexOf(
     return { index, skippedEntries: skipped.entries, skippedLinks: skipped.links };
   } finally {
     await source.close();
+  }
+}
+
+/** Throws {@link DuplicateKeyError} if two selected samples have the same key, as no layout that is written allows. */
+function refuseRepeatedKeys(shard: string, keys: readonly string[], taken: Uint8Array | null): void {
+  const seen = new SeenKeys();
+  for (const [row, key] of keys.entries()) {
+    if (taken?.[row] === 0 || !seen.add(key)) continue;
+    // Another key may have the same hash.
+    if (keys.findIndex((other, before) => other === key && taken?.[before] !== 0) === row) continue;
+    const message = `${shard}: two samples have the key ${JSON.stringify(key)}, but each key may occur once per shard; write the samples with shardtool.Writer, under other keys.`;
+    throw new DuplicateKeyError({ shard, key }, message);
   }
 }
 

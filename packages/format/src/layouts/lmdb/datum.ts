@@ -83,7 +83,7 @@ function floatsHead(
   let cls = -1;
   if (head[reader.at] === LABEL) {
     reader.at++;
-    cls = labelAt(reader);
+    cls = int32At(reader);
   }
   const at = reader.at;
   const values = shape[0] * shape[1] * shape[2];
@@ -98,16 +98,45 @@ function floatsHead(
   return { kind: isPacked ? 'packed floats' : 'floats', at: start, length, shape, isImage: false, cls };
 }
 
-/** A label of 32 bits. A negative number takes ten bytes, and means that there is no class. */
-function labelAt(reader: Cursor): number {
+/**
+ * A number of 32 bits; -1 for a negative number, which takes ten bytes, and means no class. Throws RangeError if the
+ * bytes end within the number.
+ */
+function int32At(reader: Cursor): number {
   const start = reader.at;
-  try {
+  let end = start;
+  while ((reader.bytes[end] ?? 0) > 127) end++;
+  if (end - start < NEGATIVE_BYTES - 1) {
     const value = getVarint(reader);
     return value <= 0x7fffffff ? value : -1;
-  } catch {
-    reader.at = start + NEGATIVE_BYTES;
-    return -1;
   }
+  skipBytes(reader, NEGATIVE_BYTES);
+  return -1;
+}
+
+/** Skips the value of a field that has no meaning here. Throws RangeError if the bytes end within it. */
+function skipValue(reader: Cursor, tag: number): void {
+  switch (tag & 7) {
+    case 0:
+      int32At(reader);
+      break;
+    case 1:
+      skipBytes(reader, 8);
+      break;
+    case 2:
+      skipBytes(reader, getVarint(reader));
+      break;
+    case 5:
+      skipBytes(reader, FLOAT_BYTES);
+      break;
+    default:
+      throw new RangeError('a field has an unknown type');
+  }
+}
+
+function skipBytes(reader: Cursor, bytes: number): void {
+  if (reader.at + bytes > reader.bytes.length) throw new RangeError('a field is cut off');
+  reader.at += bytes;
 }
 
 interface DatumValue {
@@ -123,27 +152,31 @@ export async function datumAt(
   { key, offset, bytes }: DatumValue,
   head: Buffer,
 ): Promise<Datum> {
+  const notDatum = () => damaged(shard, offset, `the value of the key ${JSON.stringify(key)} is not a Datum`);
   const datum = datumHead(head, bytes);
-  if (datum === null) throw damaged(shard, offset, `the value of the key ${JSON.stringify(key)} is not a Datum`);
+  if (datum === null) throw notDatum();
   const end = datum.at + datum.length;
   const rest = bytes - end;
   const tail = rest === 0 ? Buffer.alloc(0) : (await file.at(offset + end, rest)).subarray(0, rest);
-  return withTail(datum, tail);
+  const whole = withTail(datum, tail);
+  if (whole === null) throw notDatum();
+  return whole;
 }
 
-function withTail(datum: DatumHead, tail: Buffer): Datum {
+/** Returns null if the bytes after the content are not fields of a Datum. */
+function withTail(datum: DatumHead, tail: Buffer): Datum | null {
   let { cls } = datum;
   let isMarked = false;
   const reader: Cursor = { bytes: tail, at: 0 };
   try {
     while (reader.at < tail.length) {
-      const tag = tail[reader.at++];
-      if (tag === LABEL) cls = labelAt(reader);
+      const tag = getVarint(reader);
+      if (tag === LABEL) cls = int32At(reader);
       else if (tag === ENCODED) isMarked = getVarint(reader) === 1;
-      else getVarint(reader);
+      else skipValue(reader, tag);
     }
   } catch {
-    // The rest of a Datum cannot be read, and does not change it.
+    return null;
   }
   const { kind, shape, length, isImage } = datum;
   // Raw pixels can begin like an image by chance, but then they have the length of their shape.
