@@ -10,25 +10,25 @@ from readers import LentReader, Readers
 from datasets import pack, small_images
 
 LIMIT_SECONDS = 170
-#: Where NODE_EXTRA_CA_CERTS waits: Node parses them at each of some hundred starts, for 0.05 s, and only what asks
-#: npm's registry needs them. Workers of pytest-xdist have the environment that the process before them has left.
+#: Keeps NODE_EXTRA_CA_CERTS: Node parses them at each of some hundred starts, for 0.05 s, and only programs that use
+#: npm's registry need them. Workers of pytest-xdist inherit the environment of the process before them.
 CERTIFICATES = "CERTIFICATES_FOR_NPM"
 if "NODE_EXTRA_CA_CERTS" in os.environ:
     os.environ[CERTIFICATES] = os.environ.pop("NODE_EXTRA_CA_CERTS")
 
-# A loader has one decode worker, where a test asks for no other number, as if each core had a rank: a second thread
+# A loader has one decode worker, unless a test sets another number, as if each core had a rank: a second thread
 # takes 0.1 s more to start, in some hundred loaders.
 os.environ["LOCAL_WORLD_SIZE"] = str(os.cpu_count())
 
 
 def pytest_collection_modifyitems(items):
-    """What takes longest comes first, so that it does not run alone behind all others: with --no-loadscope-reorder."""
+    """The slowest tests run first, so that they do not run alone after all others: with --no-loadscope-reorder."""
     items.sort(key=lambda item: item.get_closest_marker("time_limit") is None)
 
 
 @pytest.fixture(autouse=True)
 def seeded_torch():
-    """Torch draws the same in every run: its generator begins with a random seed."""
+    """Torch draws the same numbers in every run: by default its generator has a random seed."""
     torch = sys.modules.get("torch")
     if torch is not None:
         torch.manual_seed(0)
@@ -36,7 +36,7 @@ def seeded_torch():
 
 @pytest.fixture(autouse=True)
 def time_limit(request):
-    """No test waits for ever: not even one that waits for a reader."""
+    """No test waits forever, not even for a reader."""
     marker = request.node.get_closest_marker("time_limit")
 
     def too_long(*_):
@@ -50,7 +50,7 @@ def time_limit(request):
 
 @pytest.fixture(scope="session")
 def certificates():
-    """What the environment says of certificates, for programs that ask a registry."""
+    """The certificates in the environment, for programs that use a registry."""
     return {"NODE_EXTRA_CA_CERTS": os.environ[CERTIFICATES]} if CERTIFICATES in os.environ else {}
 
 
@@ -76,7 +76,7 @@ def readers():
 
 @pytest.fixture
 def lent_readers(readers, monkeypatch):
-    """Loaders and datasets of a file get their readers from each other: for what says nothing of processes."""
+    """Loaders and datasets of a file share readers: for tests that do not depend on processes."""
     for module in ("loader", "bridge.sample_reader"):
         monkeypatch.setattr(f"shardtool.{module}.ReaderProcess", lambda **_: LentReader(readers))
 

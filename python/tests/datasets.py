@@ -1,4 +1,4 @@
-"""Datasets for the tests, packed by the command line tool of the checkout; and what is compared of batches."""
+"""Datasets for the tests, packed by the command line tool of the checkout; and comparisons of batches."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def run_node(*arguments, timeout=120):
 
 
 def python_lines(program, *arguments, timeout=120):
-    """What a Python program of its own prints."""
+    """Runs a Python program in a separate process and returns its output."""
     done = subprocess.run(
         [sys.executable, program, *map(str, arguments)],
         env={**os.environ, "PYTHONPATH": str(CHECKOUT / "python" / "src")},
@@ -37,18 +37,18 @@ def python_lines(program, *arguments, timeout=120):
 
 
 def run_page(page, folder, shards):
-    """Runs the Python blocks of a page one after the other. Their relative folders are in `folder`."""
+    """Runs the Python blocks of a page in order. Their relative folders are in `folder`."""
     blocks = re.findall(r"^```python\n(.*?)^```$", (CHECKOUT / page).read_text(), re.MULTILINE | re.DOTALL)
     assert blocks
     (folder / "shards").symlink_to(shards)
     (folder / "photos").symlink_to(CHECKOUT / "examples/photos")
-    # Processes of an engine that runs already have another working directory.
+    # Processes of an engine that is already running have another working directory.
     code = re.sub(r'"((?:shards|photos|from-\w+)/)"', lambda found: f'"{folder}/{found[1]}"', "\n".join(blocks))
     exec(compile(code, page, "exec"), {"__name__": page})
 
 
 def children():
-    """Processes that this one has started and that still run."""
+    """Processes that this one has started and that are still running."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -76,18 +76,18 @@ def small_images(folder, count, classes=("a", "b")):
 
 
 def typescript_batches(location, *options, epochs=1):
-    """What the TypeScript loader gives, the referee: a list of batches for each options, which have its own names."""
+    """The batches of the TypeScript loader as reference: a list for each of the options, with TypeScript's names."""
     printed = run_node("python/tests/typescript_batches.mjs", location, json.dumps(options), epochs)
     return [json.loads(line) for line in printed.splitlines()]
 
 
 def crc_rows(images):
-    """crc32 of each image as it lies in memory: of [n, h, w, 3] or [n, 3, h, w], of a list of those, or of bytes."""
+    """crc32 of each image in memory: of [n, h, w, 3] or [n, 3, h, w], of a list of those, or of bytes."""
     return [zlib.crc32(row if isinstance(row, bytes) else np.ascontiguousarray(row)) for row in images]
 
 
 def seen(batch):
-    """Of a batch with output="numpy" and with_keys=True, what is compared with the referee's."""
+    """The compared properties of a batch with output="numpy" and with_keys=True."""
     images, labels, keys = batch
     return {
         "epoch": batch.epoch,
@@ -105,7 +105,7 @@ def of_referee(batches):
 
 
 def lines(batches):
-    """One line a row that counts: all that must be equal where two runs are."""
+    """One line per valid row, with everything that must be equal in equal runs."""
     return [
         (batch["epoch"], key, label, row)
         for batch in batches

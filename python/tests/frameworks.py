@@ -1,4 +1,4 @@
-"""Programs of the tests with real frameworks: each runs in a process of its own, or in several under torchrun."""
+"""Programs of the tests with real frameworks: each runs in a separate process, or in several under torchrun."""
 
 import importlib.util
 import json
@@ -19,8 +19,8 @@ def needs(*names):
     return pytest.mark.skipif(bool(missing), reason=f"{', '.join(missing)} is not installed")
 
 
-#: What each program begins with. `see` checks what arrives: the red value of each pixel is the number of the sample,
-#: and its class is half of it. It keeps a line for each row that counts: the number, and a checksum of all pixels.
+#: Start of each program. `see` checks the received batches: the red value of each pixel is the number of the sample,
+#: and its class is half of it. It keeps a line for each valid row: the number, and a checksum of all pixels.
 #: It also keeps every second batch until `save`, when its pixels must still be the same.
 HEAD = """
 import json, os, sys, warnings, zlib
@@ -56,7 +56,7 @@ def save(rank):
 
 
 def run_program(program, place, folder, options=(), ranks=None, environment=(), code=0, more=()):
-    """What each rank has seen. `ranks` are started by torchrun; None is a plain process. `more`: further arguments."""
+    """The rows of each rank. `ranks` are started by torchrun; None is a plain process. `more`: further arguments."""
     folder.mkdir(exist_ok=True)
     script = folder / "program.py"
     script.write_text(program)
@@ -97,7 +97,7 @@ def pack_numbered(folder, count):
 
 
 def global_batches(ranks, what):
-    """Of the batches called `what`, the rows of all ranks together, sorted: the same with any number of ranks."""
+    """In the batches called `what`, the rows of all ranks together, sorted: the same with any number of ranks."""
     of_ranks = [[rows for name, rows in seen if name == what] for seen in ranks]
     assert len({len(batches) for batches in of_ranks}) == 1, "ranks have different numbers of batches"
     return [sorted(row for rows in batch for row in rows) for batch in zip(*of_ranks)]

@@ -1,10 +1,10 @@
-"""The random numbers of a sample, computed apart from the product."""
+"""The random numbers of a sample, computed independently of shardtool."""
 
 import math
 
 
 def philox(counter, key):
-    """The four words of a counter: Philox4x32-10, as docs/format.md and Salmon et al. (2011) have it."""
+    """The four words of a counter: Philox4x32-10, as described in docs/format.md and by Salmon et al. (2011)."""
     c, (k0, k1) = list(counter), key
     for _ in range(10):
         a, b = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]

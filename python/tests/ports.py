@@ -6,7 +6,7 @@ import socket
 
 @contextlib.contextmanager
 def held_port():
-    """A port that the system gives to no one else until the end of the block, though it is free to be listened at.
+    """A port that the system assigns to no other program until the end of the block, although one can listen on it.
 
     A socket that is bound and does not listen holds it: Linux then never chooses this port by itself, while a listener
     that names it and sets SO_REUSEADDR, as torch's stores do, gets it.

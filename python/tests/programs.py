@@ -1,4 +1,4 @@
-"""Python programs that find torch and shardtool already imported: importing it is most of the work of a short one.
+"""Python programs in processes that have imported torch and shardtool, which takes most of the time of a short one.
 
 Run as a program, this file imports them and forks once for each job of a line that it reads: those run side by side.
 """
@@ -27,11 +27,11 @@ class Programs:
         )
 
     def run(self, script, *arguments, cwd, code=0):
-        """Runs a script until it ends, with that exit code. Gives its lines, and what it wrote to stderr."""
+        """Runs a script until it ends, with that exit code. Returns its lines, and its output on stderr."""
         return self.side_by_side(script, *arguments, cwd=cwd, code=code, environments=[{}])[0]
 
     def side_by_side(self, script, *arguments, cwd, environments, code=0):
-        """Does that once for each of these additions to the environment, at the same time."""
+        """Does that once for each of these additions to the environment, concurrently."""
         command = [str(script), *map(str, arguments)]
         jobs = [
             {
@@ -54,7 +54,7 @@ class Programs:
 
 
 def next_job():
-    """Returns in a process of its own for each job, and in none once there are no more."""
+    """Returns in a separate process for each job, and in none once there are no more."""
     for line in sys.stdin:
         started = []
         for job in json.loads(line):

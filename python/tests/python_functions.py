@@ -1,4 +1,4 @@
-"""Functions for python_transform, at the top level of a module, as processes that are spawned need them."""
+"""Functions for python_transform, at the top level of a module, as spawned processes require."""
 
 import os
 import random
@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 
-#: Folder in which a function leaves a mark, so that it does something once.
+#: Folder in which a function leaves a mark, so that it does something only once.
 MARKS = "SHARDTOOL_TEST_MARKS"
 
 
@@ -16,7 +16,7 @@ def inverted(image):
 
 
 def noisy(image):
-    """Draws from both generators, so that a wrong seed is seen."""
+    """Draws from both generators, so that a wrong seed is detected."""
     noise = np.random.normal(0, 20, image.shape) + random.randint(0, 40)
     return np.clip(image + noise, 0, 255).astype(np.uint8)
 
@@ -31,7 +31,7 @@ def _first_time(key):
 
 
 def killed_at_times(image, key):
-    """Some samples end their worker once, the way the kernel does it."""
+    """Some samples end their worker once, like the kernel does."""
     if int(key[-2:]) % 17 == 0 and _first_time(key):
         os.kill(os.getpid(), signal.SIGKILL)
     return noisy(image)

@@ -1,4 +1,4 @@
-"""Readers that outlive their loaders: starting one is most of the work of a short loop."""
+"""Readers that outlive their loaders: starting one takes most of the time of a short loop."""
 
 import json
 
@@ -6,7 +6,7 @@ from shardtool.bridge.reader_process import ReaderProcess
 
 
 class Readers:
-    """Those that nobody uses now, by the place that they have open."""
+    """The unused readers, by their open location."""
 
     def __init__(self):
         self._free = {}
@@ -29,7 +29,7 @@ class Readers:
 
 
 class LentReader:
-    """Stands for a `ReaderProcess`: one that may have had loaders of the same place before."""
+    """Replaces a `ReaderProcess`: one that may have had loaders of the same location before."""
 
     def __init__(self, readers):
         self._readers = readers
@@ -55,7 +55,7 @@ class LentReader:
         self._is_given_back = True
 
     def _is_free(self):
-        """Nothing refers to the slots any more: else the next loader would overwrite them."""
+        """Checks that nothing refers to the slots any more: otherwise the next loader would overwrite them."""
         memory = self._reader._memory
         try:
             if memory is not None:

@@ -1,4 +1,4 @@
-"""Signals from another thread, as from somebody who presses Ctrl-C until it is heard."""
+"""Signals from another thread, as from a user who presses Ctrl-C until it is noticed."""
 
 import contextlib
 import os
@@ -44,7 +44,7 @@ def pressed(number, seconds):
 
 @contextlib.contextmanager
 def interrupted_at(moment, *modules):
-    """Raises KeyboardInterrupt at a moment of the work in these modules, counted from 0, as a signal's handler can:
+    """Raises KeyboardInterrupt at a moment of the work in these modules, counted from 0, as a signal handler can:
     when a function begins, and when a call of one that is written in C has returned.
 
     Yields a list that is empty if the work was done before.

@@ -11,7 +11,7 @@ from frameworks import global_batches, needs, numbers_of, run_program
 import shardtool
 
 SAMPLES = 51
-#: Batches of an epoch, of 12 rows over all processes, and where runs stop in the first one.
+#: Number of batches of an epoch, of 12 rows over all processes, and where runs stop in the first one.
 BATCHES, STOP = 5, 2
 KINDS = ["several", "sequence", "arrays", "python", "labels"]
 
@@ -40,7 +40,7 @@ def places(tmp_path_factory):
     return folder
 
 
-#: `rows_of` checks a batch and returns a line for each row that counts: its number, and a checksum of what it has.
+#: `rows_of` checks a batch and returns a line for each valid row: its number, and a checksum of its content.
 HEAD = """
 import glob, json, os, signal, sys, zlib
 import shardtool, torch
@@ -51,7 +51,7 @@ RANDOM = [{"name": "random_resized_crop", "size": 8}, {"name": "random_horizonta
 SEEN, KEPT = [], []
 
 def marked(image, label, seed):
-    # The function has the row that it says: the class is half of the number.
+    # The function receives the row that it states: the class is half of the number.
     number = int(image[0, 0, 0])
     assert label == number // 2
     return {"image": 255 - image, "label": label, "number": torch.tensor([number, seed % 1000003]).numpy()}
@@ -137,7 +137,7 @@ def save(rank):
         json.dump(SEEN, file)
 """
 
-#: What one process reads without a framework: the batches of two epochs.
+#: The batches of two epochs that one process reads without a framework.
 PLAIN = """
 if __name__ == "__main__":
     for kind in HOW:
@@ -160,7 +160,7 @@ def plain(places, tmp_path_factory):
 
 
 def assert_taken_up(program, places, folder, plain, suffixes=("",)):
-    """Two processes go through two epochs and save in the first one. One, two and three take that up."""
+    """Two processes run two epochs and save in the first one. One, two and three processes resume from that."""
     options = {"checkpoints": str(folder / "checkpoints"), "resume": False, "stop": STOP}
     whole = run_program(HEAD + program, places, folder / "whole", options, 2)
     for ranks in (1, 2, 3):
@@ -213,7 +213,7 @@ def test_accelerate_gets_batches_of_every_kind_and_takes_them_up(places, tmp_pat
     assert_taken_up(ACCELERATE, places, tmp_path, plain, (" unset", " sent", " own"))
 
 
-#: A DataLoader that Accelerate wraps itself. What it cannot send from one process to the others is refused by name.
+#: A DataLoader that Accelerate wraps itself. Batches that it cannot send to the other processes are rejected by name.
 WRAPPED = """
 from accelerate import Accelerator
 from accelerate.utils import DataLoaderConfiguration
@@ -249,7 +249,7 @@ if __name__ == "__main__":
 
 
 @needs("accelerate")
-def test_accelerate_s_own_loader_of_every_kind_has_each_sample_once_or_is_refused(places, tmp_path, plain):
+def test_accelerate_s_own_loader_of_every_kind_has_each_sample_once_or_is_rejected(places, tmp_path, plain):
     ranks = run_program(HEAD + WRAPPED, places, tmp_path / "out", {}, 2)
     for kind in KINDS:
         of = of_numbers if kind == "sequence" else list
@@ -346,9 +346,7 @@ def test_the_trainer_gets_batches_of_every_kind_and_takes_them_up(places, tmp_pa
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=needs(name, "accelerate")) for name in ("lightning", "transformers")]
 )
-def test_if_a_reader_is_killed_the_run_ends_and_another_one_takes_it_up_from_its_checkpoint(
-    places, tmp_path, plain, name
-):
+def test_if_a_reader_is_killed_the_run_ends_and_another_run_resumes_from_its_checkpoint(places, tmp_path, plain, name):
     program = HEAD + {"lightning": LIGHTNING, "transformers": TRAINER}[name]
     options = {"checkpoints": str(tmp_path / "checkpoints"), "resume": False, "stop": STOP, "kinds": ["labels"]}
     assert run_program(program, places, tmp_path / "killed", {**options, "kill": True}, 2, code=1) == []

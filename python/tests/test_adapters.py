@@ -62,7 +62,7 @@ for name in OPTIONS["names"]:
     if OPTIONS["resume"]:
         accelerator.load_state(checkpoint)
         loop(f"{name} 1", loader)
-        # The same once more, as scripts of Accelerate continue: the batches before are not skipped twice.
+        # Again, as scripts of Accelerate continue: the batches before are not skipped twice.
         accelerator.load_state(checkpoint)
         rest = skip_first_batches(loader, 2)
         loop(f"{name} 1 skipped", rest)
@@ -73,7 +73,7 @@ for name in OPTIONS["names"]:
     else:
         assert len(loader) == 5 and len(loader.dataset) == 51
         loop(f"{name} 0", loader, accelerator)
-        # The state is that of the batch that the loop has, not of the one that was read ahead.
+        # The state is that of the batch in the loop, not of the one that was read ahead.
         for number, batch in enumerate(loader):
             see(f"{name} 1", batch.images, batch.labels, batch.valid)
             if number == 1:
@@ -263,7 +263,7 @@ def test_the_trainer_resumes_with_any_number_of_processes_and_evaluates_on_each_
 
 
 @needs("transformers", "accelerate")
-def test_the_trainer_accumulates_drops_the_last_batch_and_refuses_batches_of_other_sizes(numbered, tmp_path):
+def test_the_trainer_accumulates_drops_the_last_batch_and_rejects_batches_of_other_sizes(numbered, tmp_path):
     common = {"accumulate": 2, "drop": True, "checkpoints": str(tmp_path / "checkpoints")}
     whole = train(numbered, tmp_path / "whole", 1, **common)
     batches = global_batches(whole, "train")
@@ -322,7 +322,7 @@ def tags(numbers):
         hot[row, [number // 2, number % 26]] = 1
     return hot
 
-#: What the labels of the loader must be, by the number in the pixels.
+#: The expected labels of the loader, by the number in the pixels.
 ANSWERS = {"several classes": tags, "a number": lambda numbers: numbers / 4}
 CASES = {
     "a class": (None, {}, 26),
@@ -379,7 +379,7 @@ save(os.environ.get("RANK", "0"))
 
 @pytest.fixture(scope="module")
 def labelled(tmp_path_factory):
-    """49 numbered images: in the last batch of an evaluation, only one process has a row that counts."""
+    """49 numbered images: in the last batch of an evaluation, only one process has a valid row."""
     folder = tmp_path_factory.mktemp("labelled") / "shards"
     with shardtool.Writer(folder, classes=[f"{n:02}" for n in range(26)], columns={"age": "double"}) as writer:
         for number in range(49):
@@ -576,7 +576,7 @@ if __name__ == "__main__":
     again.load_state_dict(state)
     for images, labels in again:
         see("resumed", images_of(images), labels, every)
-    # What comes behind the first steps runs in Python.
+    # Steps after the first ones run in Python.
     python = {**plain, "color_jitter": 0.4, "color_jitter_prob": 0.0, "gaussian_blur_prob": 0.01}
     for images, labels in shardtool.timm.create_loader(PLACE, **python):
         see("python", images_of(images), labels, every[: len(labels)])
@@ -618,7 +618,7 @@ def test_the_loader_for_timm_trains_evaluates_mixes_and_resumes(numbered, tmp_pa
     of = {}
     for what, rows in seen:
         of.setdefault(what, []).append(rows)
-    # Training drops the one sample behind the last whole batch.
+    # Training drops the one sample after the last whole batch.
     for name in ("train 0", "train 1", "python"):
         assert len(set(numbers_of(of[name]))) == 50
     assert of["train 0"] != of["train 1"] and of["resumed"] == of["train 1"][2:]
@@ -697,7 +697,7 @@ def made(batch_size=10, rank=0, ranks=1):
     )
 
 def look(what, loader, steps):
-    # All batches are kept until the last one is there.
+    # All batches are kept until the last one is received.
     for inputs, labels in list(itertools.islice(loader, steps)):
         see(what, inputs["image"], labels, torch.ones(len(labels), dtype=torch.bool))
         assert torch.equal(inputs["image"][:, 0, 0, 0].long(), OF_INDEX[inputs["index"]])
@@ -781,9 +781,9 @@ if __name__ == "__main__":
 """
 
 
-# The lane of torch 2 alone: processes that are spawned import torch, which takes seconds.
+# Only with torch 2: spawned processes import torch, which takes seconds.
 @needs("torchdata")
-def test_a_dataloader_with_workers_gets_each_sample_once_whatever_starts_them(numbered, tmp_path):
+def test_a_dataloader_with_workers_gets_each_sample_once_with_any_start_method(numbered, tmp_path):
     [seen] = run_program(HEAD + DATALOADER, numbered, tmp_path)
     names = [f"{method} {persistent}" for method in ("fork", "spawn", "forkserver") for persistent in (False, True)]
     for name in names:
@@ -795,7 +795,7 @@ import jax
 
 @jax.jit
 def slow(images, labels):
-    # Work that is still under way when the next batches are requested.
+    # Work that is still running when the next batches are requested.
     values = images.astype("float32").reshape(len(images), -1)
     for _ in range(20):
         values = values @ jax.numpy.eye(values.shape[1])

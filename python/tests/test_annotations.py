@@ -1,4 +1,4 @@
-"""What lies on images: boxes, labels, keypoints and polygons that move with the pixels."""
+"""Annotations: boxes, labels, keypoints and polygons that move with the pixels."""
 
 import json
 
@@ -87,7 +87,7 @@ def test_objects_are_those_that_typescript_gives(objects):
     assert sum(len(lists[2]) for lists in expected) > 10
 
 
-def test_targets_are_what_detection_models_take(objects):
+def test_targets_have_the_form_that_detection_models_require(objects):
     with shardtool.Loader(objects, batch_size=8, shuffle=False, annotations=OBJECTS, collate="list") as loader:
         seen = []
         for batch in loader:

@@ -104,7 +104,7 @@ def test_texts_dates_and_void_are_stacked_too(tmp_path):
         "u.npy": np.array(["é日", "b"], ">U3"),
         "s.npy": np.array([b"ab", b""], "S2"),
         "m.npy": np.array(["2024-01-02", "NaT"], ">M8[D]"),
-        # What numpy.save makes of bfloat16.
+        # The bytes that numpy.save writes for bfloat16.
         "v.npy": np.array([b"\x80\x3f", b"\x00\x40"], "V2"),
     }
     sample = {name: npy(array) for name, array in stored.items()}
@@ -272,7 +272,7 @@ def test_arrays_of_different_shapes_are_an_error_that_names_two_samples(tmp_path
     assert [array.shape for array in batch.fields["npy"]] == [(2, 3), (2, 4)]
 
 
-def test_a_mixture_of_unlike_arrays_is_refused_before_its_first_batch(tmp_path, folder):
+def test_a_mixture_of_different_arrays_is_rejected_before_its_first_batch(tmp_path, folder):
     other = write_shards(tmp_path / "other", [("a", {"latent.npy": npy(np.zeros((2,), np.float32))})])
     mixture = shardtool.Mixture([{"dataset": str(folder)}, {"dataset": str(other)}])
     with (
@@ -354,7 +354,7 @@ def test_a_changed_byte_of_an_indexed_array_is_found(tmp_path):
 
 
 @pytest.mark.parametrize("option", [{"transform": "train224"}, {"masks": ["txt"]}, {"aspect_buckets": [[8, 8]]}])
-def test_an_option_for_images_is_refused(folder, option):
+def test_an_option_for_images_is_rejected(folder, option):
     with (
         shardtool.Loader(folder, image=False, workers=1, **option) as loader,
         pytest.raises(shardtool.OptionError, match=f"{next(iter(option))} is for images, and image is false"),
@@ -362,7 +362,7 @@ def test_an_option_for_images_is_refused(folder, option):
         loader.info()
 
 
-def test_python_transform_is_refused_without_images(folder):
+def test_python_transform_is_rejected_without_images(folder):
     with shardtool.Loader(folder, python_transform=len, python_workers=1, workers=1) as loader:
         match = "python_transform takes images, and the samples have none"
         with pytest.raises(shardtool.OptionError, match=match):

@@ -1,4 +1,4 @@
-"""Batches are those of the TypeScript loader."""
+"""Batches equal those of the TypeScript loader."""
 
 from enum import Enum
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("lent_readers")
 
 
 class InterpolationMode(Enum):
-    """torchvision's, as far as it counts here."""
+    """Like torchvision's, as far as these tests need it."""
 
     BILINEAR = "bilinear"
 
@@ -59,7 +59,7 @@ CHOICES = {
 
 @pytest.fixture(scope="module")
 def referee(photos):
-    """The batches of the TypeScript loader, of which one process makes all."""
+    """The batches of the TypeScript loader, all from one process."""
     options = {name: {"batchSize": 16, "seed": 42, **of_referee} for name, (_, of_referee) in TRANSFORMS.items()}
     options["choices"] = {"transform": "eval224", "batchSize": 8, **CHOICES}
     return dict(zip(options, typescript_batches(photos, *options.values(), epochs=2)))
@@ -111,7 +111,7 @@ def test_arrays_weigh_single_samples_and_order_them(small):
     groups = order.reshape(100, 3)
     for given in (groups, groups.tolist(), torch.from_numpy(groups)):
         ranks = [keys_of(indices=given, batch_size=12, rank=rank, world_size=2) for rank in range(2)]
-        # 100 groups are 50 for each rank, in batches of four: the last one is filled up.
+        # 100 groups are 50 for each rank, in batches of four: the last one is padded.
         found = [[of[row : row + 3] for row in range(0, 150, 3)] for of in ranks]
         assert found == [[[keys[number] for number in group] for group in groups[rank::2]] for rank in range(2)]
     with pytest.raises(TypeError, match="whole numbers, or of groups of one size"):
@@ -155,7 +155,7 @@ def test_fields_come_as_python_values(small):
             assert all(value[:2] == b"\xff\xd8" for value in batch.fields["jpg"])
 
 
-def test_a_padded_last_batch_says_which_rows_count(small):
+def test_a_padded_last_batch_marks_the_valid_rows(small):
     with shardtool.Loader(small, batch_size=64, last_batch="pad", output="numpy") as loader:
         batches = [(len(images), int(batch.valid.sum())) for batch in loader for images in [batch.images]]
     assert batches == [(64, 64), (64, 64), (64, 64), (64, 8)]

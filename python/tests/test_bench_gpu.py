@@ -1,4 +1,4 @@
-"""bench/gpu/torch_gpu.py, which measures torch on a GPU, runs through: on CPU tensors and a simulated torch.cuda."""
+"""bench/gpu/torch_gpu.py, which measures torch on a GPU, runs on CPU tensors and a simulated torch.cuda."""
 
 import contextlib
 import importlib.util
@@ -43,7 +43,7 @@ class SimulatedStream:
 
 @pytest.fixture
 def simulated(monkeypatch):
-    """What the bench calls of torch.cuda, doing everything at once."""
+    """The functions of torch.cuda that the benchmark calls, which do everything immediately."""
     stands_for = {
         "set_device": lambda device: None,
         "synchronize": lambda: None,
@@ -65,7 +65,7 @@ def test_simulated_copies_have_a_rate_of_each_kind(bench, simulated):
     assert rates["pageable"] > 0 and rates["pinned"] > 0
 
 
-def test_simulated_overlap_is_a_share_beside_what_both_take_alone(bench, simulated):
+def test_simulated_overlap_is_a_share_next_to_the_separate_times(bench, simulated):
     figures = bench.overlap("cpu", 2, 5)
     assert figures["share"] <= 1 and figures["batchMs"] > 0 and figures["kernelMs"] >= 1
 
@@ -96,6 +96,6 @@ def test_a_part_that_fails_is_named_and_leaves_the_others(bench, simulated, monk
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="torch has CUDA here")
-def test_without_cuda_it_says_so(bench):
+def test_without_cuda_the_benchmark_reports_that(bench):
     with pytest.raises(SystemExit, match="has no CUDA here: it is not measured"):
         bench.main(str(PHOTOS), 2, "cuda:0", 0, 3)

@@ -17,7 +17,7 @@ def rows(batch):
 
 
 @pytest.mark.usefixtures("lent_readers")
-def test_each_batch_is_of_one_size_and_says_which_part_of_each_image_it_shows(photos):
+def test_each_batch_has_one_size_and_states_which_part_of_each_image_is_shown(photos):
     with shardtool.Loader(photos, **OPTIONS) as loader:
         seen, sizes = [], set()
         for batch in loader:
@@ -37,7 +37,7 @@ def test_each_batch_is_of_one_size_and_says_which_part_of_each_image_it_shows(ph
         assert len(sizes) > 1
 
 
-def test_a_run_goes_on_where_it_was_and_then_with_the_next_epoch(photos):
+def test_a_run_resumes_at_its_position_and_then_continues_with_the_next_epoch(photos):
     with shardtool.Loader(photos, **OPTIONS) as loader:
         batches = [(rows(batch), loader.state_dict()) for batch in loader]
         following = [rows(batch) for batch in loader]
@@ -47,7 +47,7 @@ def test_a_run_goes_on_where_it_was_and_then_with_the_next_epoch(photos):
         loader.load_state_dict(state)
         assert [rows(batch) for batch in loader] == [of for of, _ in batches[4:]]
         assert [rows(batch) for batch in loader] == following
-        # A reader that ended is begun anew at the next epoch.
+        # A reader that ended is started again at the next epoch.
         loader.close()
         third = [rows(batch) for batch in loader]
     assert sorted(chain.from_iterable(third)) == sorted(chain.from_iterable(following))
@@ -64,7 +64,7 @@ def test_other_outputs_have_the_crop_too(photos):
 
 
 @pytest.mark.usefixtures("lent_readers")
-def test_what_is_not_right_is_an_option_error(photos):
+def test_an_invalid_option_is_an_option_error(photos):
     with (
         shardtool.Loader(photos, aspect_buckets=[(64, 64), (8, 800)], workers=1) as loader,
         pytest.raises(shardtool.OptionError, match="no sample is nearest to 800x8"),

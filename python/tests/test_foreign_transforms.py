@@ -1,4 +1,4 @@
-"""Pipelines of torchvision, timm and open_clip as `transform=`: the same images as the pipeline itself makes."""
+"""Pipelines of torchvision, timm and open_clip as `transform=`: the same images as from the pipeline itself."""
 
 import io
 import re
@@ -43,7 +43,7 @@ def ends(namespace):
 
 
 def eval_pipelines():
-    """By name: pipelines that draw nothing, or whose draws have one possible value."""
+    """By name: pipelines without random draws, or whose draws have one possible value."""
     for name, t in (("v1", v1), ("v2", v2)):
         if t is None:
             continue
@@ -217,7 +217,7 @@ def of_every_class():
     }
 
 
-#: Steps of values: test_a_pipeline_gives_the_images_that_it_makes_itself has them.
+#: Steps that change values: test_a_pipeline_gives_the_images_that_it_makes_itself tests them.
 ON_VALUES = {"Normalize", "ToDtype"}
 
 
@@ -295,7 +295,7 @@ def test_to_tensor_of_timm_leaves_values_from_0_to_255():
     assert steps == [{"name": "toDtype", "dtype": "float32", "scale": False}]
 
 
-def test_transforms_of_a_list_may_stand_beside_steps(photos, lent_readers):
+def test_transforms_and_steps_can_be_mixed_in_a_list(photos, lent_readers):
     steps = [v1.Resize(72), {"name": "center_crop", "size": 64}, v1.ToTensor()]
     with shardtool.Loader(photos, transform=steps, batch_size=4) as loader:
         images = next(iter(loader)).images
@@ -304,7 +304,7 @@ def test_transforms_of_a_list_may_stand_beside_steps(photos, lent_readers):
 
 
 class Grayer(v1.RandomApply):
-    """A subclass that changes nothing but its parameters."""
+    """A subclass that changes only its parameters."""
 
     def __init__(self):
         super().__init__([v1.Grayscale(3)], p=0.2)

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.time_limit(1200)
 
 
 def run(folder, script, *arguments, ranks=None, code=0):
-    """What an example prints."""
+    """The output of an example."""
     launcher = [] if ranks is None else ["-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={ranks}"]
     with held_port() as port:
         given = {"OMP_NUM_THREADS": "1", "MASTER_PORT": str(port)}
@@ -68,7 +68,7 @@ def test_the_example_of_lightning_validates_on_each_photo_once_and_resumes(photo
 def test_the_example_of_timm_resumes_with_the_same_losses(photos, tmp_path):
     options = ("train_timm.py", "--data", photos)
     whole = run(tmp_path, *options)
-    # Training leaves out the 12 photos behind three whole batches; evaluation has all.
+    # Training drops the 12 photos after three whole batches; evaluation has all.
     assert len(epochs_of(whole)) == 6 and whole.count("of 60\n") == 2
     parts = run(tmp_path, *options, "--stop-after", 4) + run(tmp_path, *options, "--resume")
     assert epochs_of(parts) == epochs_of(whole)

@@ -1,6 +1,6 @@
-"""Each sample comes exactly once over two ranks, through the frameworks that people train with.
+"""Each sample is used exactly once over two ranks, in common training frameworks.
 
-Each image has the number of its sample in its pixels, in each channel another way, so the tests see what arrives. The
+Each image has the number of its sample in its pixels, encoded differently in each channel, to check the batches. The
 frameworks need torch 2: `npm run test:long torch2` has them.
 """
 
@@ -24,7 +24,7 @@ def numbered(tmp_path_factory):
     return pack(folder / "images", folder / "shards", "--max-shard-samples", "20")
 
 
-#: What each program of these tests begins with.
+#: The beginning of each program of these tests.
 HEAD = """
 import json, os, sys, warnings
 import shardtool, torch
@@ -49,7 +49,7 @@ def save(rank):
 
 
 def run(program, place, folder, options=(), ranks=None, environment=()):
-    """What each rank has seen: lists of epoch and sample numbers, a batch each. `ranks` are started by torchrun."""
+    """The batches of each rank: lists of epoch and sample numbers. `ranks` are started by torchrun."""
     return run_program(HEAD + program, place, folder, options, ranks, environment)
 
 
@@ -115,7 +115,7 @@ def test_accelerate_gets_each_sample_once_with_every_setting(numbered, tmp_path,
         of_case = [[[epoch, numbers] for (case, epoch), numbers in rank if case == name] for rank in seen]
         assert_each_comes_once(of_case)
         assert all(len(numbers) > 0 for _, numbers in of_case[0])
-        # Process 0 is told if it reads for all.
+        # Process 0 receives a message if it reads for all.
         said = [texts for rank in seen for (case, _), texts in rank if case == f"{name} warned"]
         is_sent = ranks == 2 and not name.startswith("own")
         assert [len(texts) > 0 for texts in said] == [is_sent, *[False] * (ranks - 1)], (name, said)
@@ -146,7 +146,7 @@ save(0)
 
 
 @needs("accelerate")
-def test_what_accelerate_would_split_wrongly_is_refused_by_name(numbered, tmp_path):
+def test_batches_that_accelerate_would_split_wrongly_are_rejected(numbered, tmp_path):
     [said] = run(REFUSED, numbered, tmp_path)
     assert "remove fields, use dispatch_batches=False" in said[0]
     assert "remove on_bad='skip'" in said[1]
@@ -226,7 +226,7 @@ def rank_of_two(rank, place, dataset):
     torch.distributed.destroy_process_group()
 
 if __name__ == "__main__":
-    # Alone, it has all batches; so the loader is asked for something before there are ranks.
+    # Alone, it has all batches, so the loader is used before there are ranks.
     dataset = shardtool.iterable_dataset(PLACE, seed=3, batch_size=5)
     assert len(dataset) == 10
     method = OPTIONS["method"]

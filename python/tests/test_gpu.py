@@ -1,4 +1,4 @@
-"""Batches on a GPU, by torch's own CUDA: they are the batches of the CPU. Skipped where there is none."""
+"""Batches on a GPU, with torch's own CUDA, equal the batches of the CPU. Skipped without a GPU."""
 
 import os
 from collections import deque
@@ -41,7 +41,7 @@ def on_the_host(location, epochs=1, **options):
 
 
 def busy(milliseconds=20):
-    """Work on the GPU that the stream of the training step is behind with."""
+    """Pending work on the GPU in the stream of the training step."""
     torch.cuda._sleep(int(milliseconds * 1.5e6))
 
 
@@ -59,7 +59,7 @@ def test_batches_on_a_gpu_are_those_of_the_cpu(numbered):
         same([tuple(batch) for _ in range(3) for batch in loader], expected)
 
 
-def test_batches_on_a_gpu_are_right_behind_a_slow_step(numbered):
+def test_batches_on_a_gpu_are_correct_after_a_slow_step(numbered):
     expected = on_the_host(numbered, epochs=2)
     with shardtool.Loader(numbered, with_keys=True, device="cuda", **OPTIONS) as loader:
         got = []
@@ -112,7 +112,7 @@ def test_a_gpu_normalizes_and_converts(numbered, dtype):
             assert torch.equal(labels.cpu(), labels_0) and list(keys) == list(keys_0)
 
 
-def test_pinned_batches_are_page_locked_and_copied_behind_the_loop(numbered):
+def test_pinned_batches_are_page_locked_and_copied_in_the_background(numbered):
     expected = on_the_host(numbered, epochs=2)
     got = []
     with shardtool.Loader(numbered, with_keys=True, pin_memory=True, **OPTIONS) as loader:
@@ -147,7 +147,7 @@ def test_many_loaders_on_a_gpu_give_their_memory_back(numbered):
 
 
 def test_a_small_network_learns_the_class_of_numbered_images(numbered):
-    """Labels belong to pixels: a table of the numbers in them is enough to know the class."""
+    """Labels belong to pixels: a table of the numbers in the pixels is enough to know the class."""
     table = torch.full((200,), -1, device="cuda")
     with shardtool.Loader(numbered, device="cuda", **OPTIONS) as loader:
         for _ in range(3):

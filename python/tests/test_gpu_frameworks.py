@@ -1,4 +1,4 @@
-"""Batches that frameworks copy to a GPU while the loop goes on: each image belongs to its label. Skipped without a GPU.
+"""Batches that frameworks copy to a GPU during the loop: each image belongs to its label. Skipped without a GPU.
 
 Each image has the number of its sample in all its pixels, and a class of its own. The comparisons run on the GPU, after
 work that keeps it busy. So they see a copy that was made too late, from memory that was filled again.
@@ -14,7 +14,7 @@ from PIL import Image
 import shardtool
 from datasets import pack
 
-#: The device to test; `cpu` tries the tests themselves where there is no GPU.
+#: The device to test; `cpu` tests the tests themselves if there is no GPU.
 DEVICE = os.environ.get("SHARDTOOL_GPU_TESTS_ON", "cuda")
 pytestmark = pytest.mark.skipif(DEVICE == "cuda" and not torch.cuda.is_available(), reason="torch has no GPU here")
 
@@ -43,7 +43,7 @@ def busy(milliseconds=15):
 
 
 class Seen:
-    """What arrived, compared on the device and read only at the end."""
+    """The received batches, compared on the device and read only at the end."""
 
     def __init__(self):
         self.wrong = torch.zeros((), dtype=torch.long, device=DEVICE)
@@ -234,7 +234,7 @@ def test_jax_copies_the_right_images_without_waiting(numbered, way):
 
     @jax.jit
     def wrong_ones(images, labels, weights):
-        # Work that the comparison waits for, so that a batch is used long after it was given.
+        # Work that the comparison waits for, so that a batch is used long after it was delivered.
         weights = jax.lax.fori_loop(0, 20, lambda _, w: w @ w / 100, weights)
         labels = labels.astype("int32") + (weights[0, 0] * 0).astype("int32")
         expected = jax.numpy.stack([labels % 256, labels // 256 + 10, labels * 7 % 256], 1)

@@ -108,7 +108,7 @@ def test_jax_gets_batches_without_a_copy_and_keeps_their_pixels(shards):
     def load():
         return shardtool.Loader(shards, batch_size=5, transform="train224", output="numpy", seed=3, prefetch_batches=2)
 
-    # A loop that keeps nothing: each batch is used where it is.
+    # A loop that keeps nothing: each batch is used immediately.
     with load() as loader:
         for images, _ in loader:
             for array in (jax.device_put(images), jax.numpy.from_dlpack(images)):

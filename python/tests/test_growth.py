@@ -1,4 +1,4 @@
-"""Neither process grows, however long it runs."""
+"""Neither process needs more memory over time."""
 
 import contextlib
 import os
@@ -11,7 +11,7 @@ import shardtool
 
 
 def memory_kib(pid):
-    """What the process has of memory for itself alone, and what it shares: resident."""
+    """The resident memory of the process: private and shared."""
     status = Path(f"/proc/{pid}/status").read_text()
     return int(status.split("VmRSS:")[1].split()[0])
 
@@ -44,13 +44,13 @@ def test_thousands_of_batches_take_no_more_memory_or_descriptors_than_the_first_
                     marks.append(([memory_kib(pid) for pid in pids], [descriptors(pid) for pid in pids]))
     (memory_before, files_before), (memory_after, files_after) = marks
     assert files_after == files_before
-    # Python's own memory stays as it is; V8 collects its garbage when it likes.
+    # Python's own memory is constant; V8 collects its garbage at any time.
     assert memory_after[0] - memory_before[0] < 2 * 1024
     assert memory_after[1] - memory_before[1] < 48 * 1024
 
 
 def test_loops_that_are_left_early_leave_nothing_open(small):
-    # A second worker might still be starting, and have its script open, when the first batch is there.
+    # A second worker might still be starting, and have its script open, when the first batch is delivered.
     with shardtool.Loader(small, batch_size=10, output="numpy", workers=1) as loader:
         counts = []
         for _ in range(6):

@@ -1,4 +1,4 @@
-"""Python in the guides runs as it is written, or says in front of it why it is not run."""
+"""Python in the guides runs as it is written, or has a comment before it that says why it is not run."""
 
 import json
 import re
@@ -14,13 +14,13 @@ PAGES = [
     *(f"docs/{page.name}" for page in sorted((CHECKOUT / "docs").glob("*.md"))),
 ]
 BLOCK = re.compile(r"(?:<!-- not run: (.+?) -->\n+)?^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-#: What the guides take for granted; ninety epochs are one here.
+#: Things that the guides assume; ninety epochs are one here.
 BEFORE = "device = 'cpu'\n"
-#: What people have who come from elsewhere: what their software wrote.
+#: Data that users of other software have.
 PLACES = {"hub": "parquet/hub", "lit": "litdata/photos", "mds": "mds/photos", "records": "tfrecord/photos"}
 
 
-#: Its blocks belong together; tests of their own run them.
+#: Its blocks belong together, and have separate tests.
 TUTORIAL = "docs/tutorial-scale.md"
 
 
@@ -35,7 +35,7 @@ def blocks():
 
 @pytest.fixture(scope="module")
 def boxes(tmp_path_factory):
-    """Images with objects, as the page on detection has them."""
+    """Images with objects, as in the page on detection."""
     folder = tmp_path_factory.mktemp("boxes")
     small_images(folder / "images", 8)
     for number, file in enumerate(sorted((folder / "images").glob("*/*.json"))):

@@ -1,4 +1,4 @@
-"""Every kind and variant of image that is packed is decoded to the pixels of Pillow."""
+"""Every kind and variant of image that is packed is decoded to the same pixels as with Pillow."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ def test_every_kind_of_image_has_the_pixels_of_pillow(tmp_path):
     expected = {}
     (tmp_path / "images").mkdir()
     for name, images in json.loads((FIXTURES / "expected.json").read_text()).items():
-        # Pillow turns a TIFF when it opens it.
+        # Pillow rotates a TIFF when it opens it.
         if name != "xmp-6.tif":
             key = name.replace(".", "_")
             expected[key] = images["stored"]

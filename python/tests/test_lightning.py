@@ -19,7 +19,7 @@ def numbered(tmp_path_factory):
     return pack_numbered(tmp_path_factory.mktemp("numbered"), SAMPLES)
 
 
-#: Arguments of Trainer by case. Without a case's own, an epoch has five batches and then a validation.
+#: Arguments of Trainer by case. By default, an epoch has five batches and then a validation.
 CASES = {
     "whole epochs": {},
     "cut short": {"limit_train_batches": 3},
@@ -82,7 +82,7 @@ class Module(lightning.LightningModule):
         return torch.optim.SGD(self.parameters(), 0.1)
 
 class EveryEvent(Callback):
-    # Checkpoints where a user's own code might make one.
+    # Checkpoints at points where a user's own code might save one.
     def __init__(self, folder):
         self.folder = folder
 
@@ -92,7 +92,7 @@ class EveryEvent(Callback):
     def on_train_start(self, trainer, model):
         self.save(trainer, model, "start")
 
-    # Not in on_train_epoch_start: from there, Lightning itself leaves the epoch out, whatever the data.
+    # Not in on_train_epoch_start: from there, Lightning itself skips the epoch, whatever the data.
 
     def on_train_batch_end(self, trainer, model, *_):
         self.save(trainer, model, "batch end")
@@ -133,7 +133,7 @@ def fit(name, case, data):
         os.makedirs(checkpoints, exist_ok=True)
         trainer_of(case, [EveryEvent(checkpoints)]).fit(Module(name), data)
         return
-    # Of each case other ones, so that all cases together have every place.
+    # Different ones for each case, so that all cases together cover every position.
     files = sorted(glob.glob(os.path.join(glob.escape(checkpoints), OPTIONS.get("only", "*.ckpt"))))
     for file in files[len(name) % OPTIONS["every"] :: OPTIONS["every"]]:
         begun = torch.load(file, weights_only=False)["begun"]
@@ -169,7 +169,7 @@ def validations_of(ranks, what):
 
 
 def assert_whole(ranks, name, case):
-    """An epoch has each sample once, or what the case leaves of it, and epochs differ. Validations have each sample."""
+    """An epoch has each sample once, or the part of the case, and epochs differ. Validations have each sample."""
     batches = global_batches(ranks, f"{name} train")
     per_epoch = {"cut short": 3, "cut to a share": 2, "reloaded": 4}.get(name, case.get("limit_train_batches", BATCHES))
     assert len(batches) == (8 if name == "by steps" else 3 * per_epoch), name
@@ -190,7 +190,7 @@ def assert_whole(ranks, name, case):
 
 
 def assert_resumed(ranks, name, case, whole):
-    """Each resumed run gets the batches that were left, and validates on each sample. Returns how many runs."""
+    """Each resumed run gets the remaining batches, and validates on each sample. Returns the number of runs."""
     resumed = [(what, begun) for what, begun in ranks[0] if what.startswith(f"{name}/") and what.endswith(".ckpt")]
     for what, begun in resumed:
         assert global_batches(ranks, f"{what} train") == whole[begun:], what

@@ -14,7 +14,7 @@ def loader_of(location, **options):
 
 @pytest.fixture(scope="module")
 def opened(small):
-    """One loader for what can be said of any: they are slow to start."""
+    """One loader for tests that work with any: loaders are slow to start."""
     with loader_of(small) as loader:
         yield loader
 
@@ -89,7 +89,7 @@ def test_length_and_info_are_those_of_the_coming_epoch(small, loader):
         assert [batch.epoch for batch, _ in zip(loader, range(9))] == [0] * 7 + [1] * 2
 
 
-def test_a_closed_loader_goes_on_with_the_next_epoch_when_it_is_used_again(small):
+def test_a_closed_loader_continues_with_the_next_epoch_when_it_is_used_again(small):
     loader = loader_of(small, weights={"a": 1.3, "b": 0.7})
     first = [seen(batch) for batch in loader]
     loader.close()
@@ -109,7 +109,7 @@ def test_closing_ends_the_loop_under_way(small):
         next(iterator)
 
 
-def test_the_report_says_where_the_time_went(small):
+def test_the_report_shows_where_the_time_was_spent(small):
     with loader_of(small) as loader:
         list(loader)
         report = loader.report()

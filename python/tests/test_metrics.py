@@ -63,7 +63,7 @@ def test_causes_add_up_to_the_wait():
     reader = {"start": 0.0, "storage": 2.0, "order": 0.0, "decode": 1.0, "transform": 1.0, "delivery": 0.0}
     waits = split(10.0, 1.0, 3.0, reader)
     assert waits == {**reader, "start": 1.0, "python_transform": 3.0, "delivery": 2.0}
-    # The reader cannot have waited longer than the loop: what it did before that is not exposed.
+    # The reader cannot have waited longer than the loop: its earlier work is not exposed.
     assert split(2.0, 0.0, 0.0, reader) == {
         **dict.fromkeys(CAUSES, 0.0),
         "storage": 1.0,
@@ -73,7 +73,7 @@ def test_causes_add_up_to_the_wait():
     assert sum(split(0.5, 1.0, 3.0, reader).values()) == 0.5
 
 
-def test_what_the_reader_waits_for_is_the_cause_of_the_wait(waits):
+def test_the_cause_of_a_wait_is_that_of_the_reader(waits):
     batch(waits, waited=4.0, storage=3000.0)
     batch(waits, waited=1.0, worked=5.0, storage=3000.0, decode=1000.0)
     epoch = waits.report()["epoch"]
@@ -140,7 +140,7 @@ def test_a_slow_python_transform_is_the_cause(small):
         assert len(list(loader)) == 10
         by = loader.report()["wait"]["epoch"]["wait_ms_by"]
         python_ms = loader.report()["python_ms"]
-    # The loop does nothing but wait: the function took 2 s, less what it did while the reader was waited for.
+    # The loop does nothing but wait: the function took 2 s, minus its work while the loop waited for the reader.
     assert by["python_transform"] >= python_ms > 0
 
 
@@ -216,7 +216,7 @@ def test_a_port_that_is_taken_is_an_error_of_the_option_and_a_warning_of_the_var
 
 
 @pytest.mark.parametrize("wrong", [9464, True, {}, {"port": "9464"}, {"port": 70000}, {"port": 1, "hots": "x"}])
-def test_an_invalid_option_is_refused(small, wrong):
+def test_an_invalid_option_is_rejected(small, wrong):
     with pytest.raises(shardtool.OptionError, match=r'metrics must be \{"port": 9464\}'):
         loader_of(small, metrics=wrong)
 
@@ -240,7 +240,7 @@ def test_names_and_texts_are_those_of_the_reader():
 
 
 class Collector(http.server.ThreadingHTTPServer):
-    """Takes metrics as a collector does, and answers with ``status``."""
+    """Receives metrics like a collector, and responds with ``status``."""
 
     def __init__(self, status=200):
         self.status = status
@@ -325,7 +325,7 @@ def test_a_collector_that_fails_is_a_warning(small, monkeypatch):
 
 @contextlib.contextmanager
 def strange_collector(monkeypatch, answer):
-    """A collector that answers with ``answer(connection)``, until the connection is closed."""
+    """A collector that responds with ``answer(connection)``, until the connection is closed."""
 
     def serve(listener):
         connection, _ = listener.accept()
@@ -345,7 +345,7 @@ def strange_collector(monkeypatch, answer):
 def test_a_loader_can_be_closed_while_its_collector_answers_byte_by_byte(small, monkeypatch):
     def drip(connection):
         connection.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 2000\r\n\r\n")
-        for _ in range(2000):  # Each byte comes in time, and the last one many times too late.
+        for _ in range(2000):  # Each byte is in time, but the last one is many times too late.
             threading.Event().wait(0.01)
             connection.sendall(b" ")
 
@@ -405,7 +405,7 @@ def test_the_variables_of_otlp_have_the_same_rules_as_in_node():
         ({"ENDPOINT": "http://c", "TIMEOUT": "1 s"}, 'OTEL_EXPORTER_OTLP_TIMEOUT is "1 s"'),
     ],
 )
-def test_variables_of_otlp_that_cannot_be_used_are_refused_without_their_secrets(variables, sentence):
+def test_unusable_otlp_variables_are_rejected_without_showing_their_secrets(variables, sentence):
     environment = {f"OTEL_EXPORTER_OTLP_{name}": value for name, value in variables.items()}
     with pytest.raises(shardtool.OptionError, match=sentence) as refused:
         otlp_target("otlp", environment)

@@ -1,4 +1,4 @@
-"""Mistakes that users make in Python, each with the sentence that they read."""
+"""Mistakes that users make in Python, each with the sentence that they get."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ def batch(location, **options):
         return next(iter(loader))
 
 
-#: Errors without a look at the dataset: what is called, and the sentence.
+#: Errors that do not depend on the dataset: the call, and the sentence.
 AT_ONCE = [
     (lambda at: shardtool.Loader(None), "location must be a path, a URL, or a list of them, not None (NoneType)."),
     (
@@ -155,7 +155,7 @@ ADDED = [
 
 
 @pytest.mark.parametrize(("mistake", "sentence"), AT_ONCE, ids=[sentence[:60] for _, sentence in AT_ONCE])
-def test_a_mistake_in_a_call_is_refused_at_once(photos, mistake, sentence):
+def test_a_mistake_in_a_call_is_rejected_immediately(photos, mistake, sentence):
     with pytest.raises((TypeError, ValueError)) as caught:
         mistake(photos)
     assert str(caught.value) == sentence

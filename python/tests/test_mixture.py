@@ -16,7 +16,7 @@ def rows(batch):
 OPTIONS = {"transform": "eval224", "batch_size": 8, "seed": 3, "workers": 1, "fields": []}
 
 
-def test_a_mixture_has_its_shares_and_says_which_dataset_each_row_is_from(small, photos):
+def test_a_mixture_has_its_shares_and_states_the_dataset_of_each_row(small, photos):
     mixture = shardtool.Mixture([{"dataset": small, "weight": 0.5}, {"dataset": photos, "weight": 0.5}])
     with mixture.loader(**OPTIONS) as loader:
         seen = [row for batch in loader for row in rows(batch)]
@@ -25,7 +25,7 @@ def test_a_mixture_has_its_shares_and_says_which_dataset_each_row_is_from(small,
     assert len(set(seen)) == len(seen)
 
 
-def test_a_mixture_goes_on_where_it_was_also_with_other_weights(small, photos):
+def test_a_mixture_resumes_at_its_position_also_with_other_weights(small, photos):
     parts = [{"dataset": small, "weight": 1}, {"dataset": photos, "weight": 1}]
     with shardtool.Loader(shardtool.Mixture(parts), **OPTIONS) as loader:
         before, state = [], None
@@ -56,7 +56,7 @@ def test_a_loader_chooses_and_orders_samples_of_all_datasets(small, photos):
         loader.info()
 
 
-def test_what_cannot_be_mixed_is_an_option_error(small, photos):
+def test_datasets_that_cannot_be_mixed_are_an_option_error(small, photos):
     with pytest.raises(shardtool.OptionError, match="Part 1 of the mixture"):
         shardtool.Mixture([{"dataset": small}, "photos"])
     unweighted = shardtool.Mixture([{"dataset": small, "weight": 1}, {"dataset": photos}])

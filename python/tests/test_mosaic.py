@@ -288,7 +288,7 @@ def test_targets_of_mosaics_are_those_of_detection_models(objects):
                 assert target["boxes"].dtype == torch.float32
 
 
-def test_cutmix_of_boxes_and_mixup_of_masks_are_refused_by_name(objects):
+def test_cutmix_of_boxes_and_mixup_of_masks_are_rejected_by_name(objects):
     with pytest.raises(shardtool.OptionError, match="cutmix of the option mix has no rule for boxes"):
         loaded(objects, {"name": "cutmix"}, masks=[])
     with pytest.raises(shardtool.OptionError, match="cannot mix masks"):

@@ -1,4 +1,4 @@
-"""Names that every object of JavaScript has are names like any other."""
+"""Names of built-in properties of JavaScript are names like any other."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from datasets import pack
 NAMES = ["__proto__", "constructor", "hasownproperty"]
 
 
-def test_fields_keys_and_classes_may_be_called_as_what_every_object_has(tmp_path):
+def test_fields_keys_and_classes_may_have_names_of_built_in_properties(tmp_path):
     image = Path("test/fixtures/odd-images/one-pixel.jpg").read_bytes()
     for name in NAMES:
         folder = tmp_path / "images" / name

@@ -1,4 +1,4 @@
-"""What images and labels are. How long they are yours is in test_ownership.py."""
+"""Types and shapes of images and labels. How long they are valid is in test_ownership.py."""
 
 import numpy as np
 import pytest
@@ -74,7 +74,7 @@ def test_images_and_labels_may_be_written_to(small):
             assert float(images.max()) <= 1
 
 
-def test_other_outputs_are_refused(small):
+def test_other_outputs_are_rejected(small):
     with pytest.raises(ValueError, match='output must be "torch", "numpy" or "dlpack"'):
         shardtool.Loader(small, output="jax")
     with pytest.raises(shardtool.OptionError, match="reuse must be True or False"):

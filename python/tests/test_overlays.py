@@ -1,4 +1,4 @@
-"""Overlays, splits and lists of keys, which `shardtool overlay` and `shardtool split` make, in Python."""
+"""Overlays, splits and lists of keys, which `shardtool overlay` and `shardtool split` create, in Python."""
 
 import shutil
 
@@ -32,7 +32,7 @@ def classes_of(location, **options):
         return {key: label for _, labels, keys in loader for key, label in zip(keys, labels.tolist())}
 
 
-def test_a_loader_shows_what_an_overlay_leaves(changed):
+def test_a_loader_delivers_the_samples_of_an_overlay(changed):
     whole = classes_of(changed)
     shown = classes_of(changed, overlay="clean")
     assert set(whole) - set(shown) == {"a/0000", "b/0001"}
@@ -46,7 +46,7 @@ def test_the_splits_of_an_overlay_are_the_dataset(changed):
     assert len(val) in (9, 10)
 
 
-def test_keys_are_left_out_and_one_that_is_not_there_is_an_error(changed):
+def test_keys_are_excluded_and_a_missing_key_is_an_error(changed):
     assert set(classes_of(changed)) - set(classes_of(changed, exclude_keys=["a/0004"])) == {"a/0004"}
     with pytest.raises(shardtool.OptionError, match='"a/nobody"'):
         classes_of(changed, exclude_keys=["a/nobody"])
@@ -63,7 +63,7 @@ def test_a_state_belongs_to_one_overlay(changed):
             next(iter(loader))
 
 
-def test_columns_of_what_stands_in_json_fields_choose_samples(small, tmp_path):
+def test_columns_from_json_fields_select_samples(small, tmp_path):
     folder = shutil.copytree(small, tmp_path / "shards")
     run_node(CLI, "index", folder, "--columns", "json.number")
     with shardtool.Loader(str(folder), transform="raw", where="json.number < 7", fields=["json.number"]) as loader:

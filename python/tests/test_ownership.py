@@ -1,4 +1,4 @@
-"""Batches that are kept, or requested ahead, still show their own samples later; and a plain loop copies nothing."""
+"""Batches that are kept, or requested ahead, keep their own samples; and a plain loop copies nothing."""
 
 import gc
 import json
@@ -21,7 +21,7 @@ OPTIONS = {"batch_size": 8, "with_keys": True, "workers": 1, "seed": 3}
 
 @pytest.fixture(scope="module")
 def colours(tmp_path_factory):
-    """120 images, each of one colour that says its number; a second image and a mask say it, too."""
+    """120 images, each with one colour that encodes its number; a second image and a mask encode it, too."""
     folder = tmp_path_factory.mktemp("colours")
     for number in range(SAMPLES):
         stem = folder / "images" / f"class{number % 10}" / f"{number:03}"
@@ -39,7 +39,7 @@ def numbers(batch):
 
 
 def shown(images):
-    """The numbers that images show, which are of one colour each."""
+    """The numbers that images of one colour each encode."""
     rows = [np.asarray(image) for image in images]
     firsts = [int(row.reshape(-1)[0]) for row in rows]
     assert all((row == first).all() for row, first in zip(rows, firsts))
@@ -47,7 +47,7 @@ def shown(images):
 
 
 def check(batch):
-    """The batch shows its own samples."""
+    """Checks that the batch contains its own samples."""
     assert shown(batch.images) == numbers(batch)
     assert [number % 10 for number in numbers(batch)] == np.asarray(batch.labels).tolist()
 
@@ -81,7 +81,7 @@ def test_a_consumer_that_requests_batches_ahead_gets_each_batch_with_its_own_ima
 def test_extra_images_and_masks_are_kept_with_their_batch(colours):
     options = {"image": "png", "extra_images": ["right.png"], "masks": ["seg.png"], "fields": ["json"]}
     with loader_of(colours, output="numpy", **options) as loader:
-        # Only these are kept: each holds the memory for itself.
+        # Only these are kept: each holds its memory alone.
         kept = [
             (numbers(batch), batch.extra_images["right.png"], batch.masks["seg.png"], batch.fields) for batch in loader
         ]
@@ -131,7 +131,7 @@ def test_a_plain_loop_copies_no_batch(colours):
         used = addresses(loader)
         memory = start.memory()
         assert all(memory.address <= address < memory.address + len(memory) for address in used)
-        # Four batches are made ahead by default, and a loop still has one when it requests the next.
+        # Four batches are prepared ahead by default, and a loop still has one when it requests the next.
         assert len(set(used)) == 5
 
 
@@ -268,7 +268,7 @@ def test_threads_may_ask_a_loader_for_anything_while_it_loops(colours):
 
 
 class Pairs(torch.utils.data.IterableDataset):
-    """Images and labels as frameworks take them."""
+    """Images and labels as frameworks require them."""
 
     def __init__(self, loader):
         self._loader = loader

@@ -27,7 +27,7 @@ EXAMPLES = CHECKOUT / "examples" / "frameworks"
 #: One pip command of a page, and what follows it until the next one.
 Part = namedtuple("Part", "packages code commands programs")
 
-#: What makes the pages small enough for a processor and 60 photos. Each must occur in a page.
+#: Replacements that make the pages small enough for a CPU and 60 photos. Each must occur in a page.
 SMALLER = [
     (r"range\(90\)", "range(1)"),
     (r"max_epochs=90", "max_epochs=1"),
@@ -53,7 +53,7 @@ SMALLER = [
 
 
 def parts_of(page):
-    """What a page says to install, with the code, the commands and the whole programs that belong to it."""
+    """The packages that a page installs, with the code, the commands and the whole programs that belong to it."""
     parts = []
     text = (CHECKOUT / "docs" / page).read_text()
     for found in BLOCK.finditer(text):
@@ -98,7 +98,7 @@ def wheel(tmp_path_factory, certificates):
 
 @pytest.fixture
 def folder(tmp_path):
-    """A working directory with photos and their captions. Large environments do not outlive their test."""
+    """A working directory with photos and their captions. Large environments are removed after their test."""
     made = tmp_path / "work"
     shutil.copytree(CHECKOUT / "examples" / "photos", made / "photos")
     for photo in made.glob("photos/*/*.jpg"):
@@ -143,7 +143,7 @@ def test_a_reader_who_follows_the_page_gets_what_it_shows(page, number, wheel, f
     lay_out(code + "\n".join(commands), python, folder)
 
     for program in EXAMPLES.glob("*.py"):
-        # Each alone: a reader has copied it.
+        # Each alone, as if a reader had copied it.
         shutil.copy(program, folder)
     environment = {"PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}", "CUDA_VISIBLE_DEVICES": ""}
     if code:

@@ -16,7 +16,7 @@ from shardtool.parts import PartWriter
 
 JPEG = Path(CHECKOUT / "examples/photos/cat/cat_000.jpg").read_bytes()
 
-# Runs task `part` of a pickled job; "stop" waits in front of sample 3 until it is killed, and says so.
+# Runs task `part` of a pickled job; "stop" waits before sample 3 until it is killed, and reports that.
 TASK = """
 import pickle, sys, time
 from pathlib import Path
@@ -52,7 +52,7 @@ def sample(part, i):
 
 
 def stored(folder):
-    """Checksums of the images by key, read by Python's tarfile; a key that comes twice is an error."""
+    """Checksums of the images by key, read by Python's tarfile; a repeated key is an error."""
     found = {}
     for tar in sorted(Path(folder).glob("*.tar")):
         with tarfile.open(tar) as file:
@@ -137,7 +137,7 @@ def test_an_aborted_job_leaves_nothing_and_touches_nothing_of_others(tmp_path):
     assert stored(out) == {}
 
 
-def test_a_task_of_an_earlier_job_is_refused(tmp_path):
+def test_a_task_of_an_earlier_job_is_rejected(tmp_path):
     earlier, job = PartWriter(tmp_path / "out"), PartWriter(tmp_path / "out", overwrite=True)
     earlier.plan()
     job.plan()

@@ -1,4 +1,4 @@
-"""Images of other channels and depths than 8-bit RGB, against Pillow, NumPy, torch and tifffile."""
+"""Images with other channels and depths than 8-bit RGB, against Pillow, NumPy, torch and tifffile."""
 
 import contextlib
 import io
@@ -172,7 +172,7 @@ def test_tiffs_arrive_as_tifffile_reads_them(tmp_path):
     arrays = {f"{dtype}x{channels}.tif": random_array(dtype, (37, 45, channels), 1) for dtype, channels in formats}
 
     def files(array):
-        # tifffile has no predictor of floats without another package.
+        # tifffile needs another package for a predictor of floats.
         given = [one for one in TIFFS if "predictor" not in one or array.dtype != np.float32]
         return [tiff_of(tifffile, array, one) for one in [*given, {}]][: len(TIFFS)]
 
@@ -277,7 +277,7 @@ def test_resizes_are_those_of_pillow_and_torch(tmp_path):
     location = written(tmp_path / "shards", **{name: [npy(array)] for name, array in arrays.items()})
     for interpolation, method in FILTERS.items():
         for size in ([13, 17], [70, 90], [40, 50]):
-            # A crop behind the resize: the kernel computes a part of the result.
+            # A crop after the resize: the kernel computes a part of the result.
             resize = {"name": "resize", "size": size, "interpolation": interpolation}
             steps = [resize, {"name": "centerCrop", "size": [11, 15]}]
             top, left = (size[0] - 11) // 2, (size[1] - 15) // 2
@@ -418,14 +418,14 @@ REFUSED = [
 ]
 
 
-def test_what_does_not_fit_is_refused_by_name(tmp_path):
+def test_options_that_do_not_match_the_images_are_rejected_by_name(tmp_path):
     location = written(tmp_path / "shards", npy=[npy(random_array("uint16", (8, 8, 3), 1))])
     for options, message in REFUSED:
         with pytest.raises(shardtool.ShardtoolError, match=message):
             images_of(location, **options)
 
 
-def test_a_mixture_of_arrays_of_other_channels_or_types_is_refused_by_name(tmp_path):
+def test_a_mixture_of_arrays_of_other_channels_or_types_is_rejected_by_name(tmp_path):
     def dataset(name, dtype, channels):
         arrays = [npy(random_array(dtype, (8, 8, channels), seed)) for seed in range(2)]
         return {"dataset": written(tmp_path / name, npy=arrays)}
@@ -449,7 +449,7 @@ def test_a_mixture_of_arrays_of_other_channels_or_types_is_refused_by_name(tmp_p
     assert first_batch(photos, four).images.shape == (2, 4, 8, 8)
 
 
-def test_a_state_of_other_pixels_is_refused(tmp_path):
+def test_a_state_of_other_pixels_is_rejected(tmp_path):
     location = written(tmp_path / "shards", npy=[npy(random_array("uint16", (8, 8, 3), seed)) for seed in range(6)])
     options = {"pixel_dtype": "uint16", "batch_size": 2, "output": "numpy"}
     with shardtool.Loader(location, **options) as loader:
@@ -468,7 +468,7 @@ def test_a_state_of_other_pixels_is_refused(tmp_path):
 
 
 def test_damaged_tiffs_are_bad_samples(tmp_path):
-    """Each is read, or refused by name, and the loop goes on."""
+    """Each is read, or rejected by name, and the loop continues."""
     rng = np.random.default_rng(5)
     whole = [tiff(random_array("uint16", (20, 20, 1), 1), compressed=one) for one in (False, True)]
     written_samples = 0

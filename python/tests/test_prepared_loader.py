@@ -1,4 +1,4 @@
-"""The loader for Accelerate, with a stand-in for Accelerate that has the few attributes that it asks for."""
+"""The loader for Accelerate, with a stub for Accelerate that has the few required attributes."""
 
 import sys
 from types import ModuleType
@@ -14,7 +14,7 @@ OPTIONS = {"batch_size": 64, "seed": 4, "workers": 1}
 
 
 class GradientState:
-    """Which loaders are in a loop, the innermost last."""
+    """The loaders that are in a loop, the innermost last."""
 
     def __init__(self):
         self.loaders = []
@@ -74,7 +74,7 @@ def test_a_state_is_that_of_the_batch_in_use_though_the_loader_reads_ahead(small
     assert flags == [False, True] and counted == 100 and accelerator.gradient_state.loaders == []
     loader.load_state_dict(state)
     assert [batch.indices.tolist() for batch in loader] == whole[1:]
-    # What Accelerate makes of `skip_first_batches` reads the dataset.
+    # The result of Accelerate's `skip_first_batches` reads the dataset.
     loader.set_epoch(0)
     assert loader._skip(1) == 0
     assert [batch.indices.tolist() for batch in loader._loop()] == whole[1:]

@@ -1,4 +1,4 @@
-"""Transforms by name: the pipelines of the published recipes, and their images where the draws are forced."""
+"""Transforms by name: the pipelines of the published recipes, and their images with fixed random draws."""
 
 import io
 import json
@@ -68,7 +68,7 @@ def originals():
             transforms.RandomHorizontalFlip(),
             transforms.RandomApply([jitter], p=0.8),
             transforms.RandomGrayscale(0.2),
-            # RandomApply of a blur, which shardtool writes as the blur's own p.
+            # RandomApply of a blur, which is the parameter p of the blur in shardtool.
             {"name": "gaussianBlur", "kernelSize": 23, "sigma": [0.1, 2], "p": 0.5},
             transforms.ToTensor(),
         ],
@@ -98,7 +98,7 @@ def originals():
 
 ORIGINALS = dict(originals())
 
-#: Values that a translation writes out and a preset leaves to their defaults.
+#: Values that a translation states and a preset leaves at their defaults.
 DEFAULTS = {
     "scale": [0.08, 1],
     "ratio": [3 / 4, 4 / 3],

@@ -1,4 +1,4 @@
-"""Two processes: what becomes of one when the other ends, of forks and threads, and what is left behind."""
+"""Two processes: what happens to one when the other ends, forks and threads, and processes that are left."""
 
 import os
 import pickle
@@ -20,7 +20,7 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(CHECKOUT / "python" / "src")}
 
 
 def is_alive(pid):
-    """Running: one that nobody has waited for yet is not."""
+    """Whether it is running: a process that has ended but was not waited for is not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except FileNotFoundError:
@@ -66,7 +66,7 @@ for batch in loader:
 
 @pytest.fixture(scope="module")
 def whole(small):
-    """The batches of an epoch that nothing disturbs."""
+    """The batches of an undisturbed epoch."""
     with shardtool.Loader(small, batch_size=10, output="numpy", with_keys=True) as loader:
         return [seen(batch) for batch in loader]
 
@@ -85,14 +85,14 @@ def test_a_reader_that_is_killed_raises_in_the_next_batch(small, whole, number):
     with pytest.raises(shardtool.ReaderError, match=f"was ended by {number.name}"):
         for _ in range(3):
             next(iterator)
-    # A new reader goes on where the batches ended.
+    # A new reader continues where the batches ended.
     loader.load_state_dict(state)
     rest = [seen(batch) for batch in loader]
     loader.close()
     assert keys_of([before, *rest]) == keys_of(whole)
 
 
-def test_a_reader_that_ends_says_how_and_its_last_lines(small, monkeypatch, tmp_path):
+def test_a_reader_that_ends_reports_how_and_its_last_lines(small, monkeypatch, tmp_path):
     program = tmp_path / "main.mjs"
     program.write_text("for (let i = 0; i < 9000; i++) console.error(`line ${i}`);\nprocess.exitCode = 7;\n")
     monkeypatch.setattr(reader_process, "find_program", lambda _: str(program))
@@ -121,7 +121,7 @@ def test_the_reader_ends_when_python_is_killed(small):
     assert shared_names() == names
 
 
-# Another process holds the pipe to the reader open; and a reader that a thread has started is not ended by the kernel.
+# Another process holds the pipe to the reader open; and the kernel does not end a reader that a thread has started.
 HELD_PIPE = """
 import os, shardtool, subprocess, sys, threading, time
 def loop():
@@ -147,7 +147,7 @@ time.sleep(60)
 
 
 @pytest.mark.parametrize("started_by", ["main", "thread"])
-def test_the_reader_ends_with_python_also_where_another_process_holds_its_pipe(small, started_by):
+def test_the_reader_ends_with_python_even_if_another_process_holds_its_pipe(small, started_by):
     with start_python(HELD_PIPE, small, started_by) as python:
         reader, holder = reader_of(python), reader_of(python)
         python.kill()
@@ -213,7 +213,7 @@ def test_an_interrupted_wait_loses_no_batch_silently(small, whole):
 
 
 def in_fork(work):
-    """What `work` does in a forked process: its exit status."""
+    """Runs `work` in a forked process and returns its exit status."""
     child = os.fork()
     if child == 0:
         try:

@@ -42,7 +42,7 @@ BILINEAR = v2.InterpolationMode.BILINEAR
 
 @pytest.fixture(scope="module")
 def shards(tmp_path_factory):
-    """300 images, each another part of a photo."""
+    """300 images, each a different part of a photo."""
     folder = tmp_path_factory.mktemp("images")
     photos = sorted((CHECKOUT / "examples" / "photos").rglob("*.jpg"))
     rng = np.random.default_rng(3)
@@ -76,7 +76,7 @@ def clip_train(**aug_cfg):
     return open_clip.image_transform(224, is_train=True, aug_cfg=open_clip.AugmentationCfg(**aug_cfg))
 
 
-#: Steps that run on images of Pillow in all pipelines.
+#: Steps that run on Pillow images in all pipelines.
 CROPS = (v2.RandomResizedCrop, v2.RandomHorizontalFlip)
 PIPELINES = {
     "timm A1": lambda: timm_data.create_transform(
@@ -110,7 +110,7 @@ ON_TENSORS = ("torchvision", "open_clip ConvNeXt")
 
 
 class Numbered:
-    """Random numbers as a list that is read from its start, one after the other."""
+    """Random numbers as a list that is read in order."""
 
     def __init__(self, draws):
         self.draws = draws
@@ -124,7 +124,7 @@ class Numbered:
 
 
 def original(pipeline, image, numbers, on_tensors):
-    """What the pipeline makes of the image with these random numbers: float64 [3, h, w]. Values that it draws: NaN."""
+    """The result of the pipeline with these random numbers: float64 [3, h, w]. Values that it draws: NaN."""
 
     def unknown(self, *_):
         return self.fill_(float("nan"))
@@ -145,7 +145,7 @@ def original(pipeline, image, numbers, on_tensors):
 
 
 def levels(got, want, std):
-    """Differences in levels of 0 to 255, where the original draws no values itself."""
+    """Differences in levels of 0 to 255, where the original does not draw values itself."""
     scale = 255 * torch.tensor(std, dtype=torch.float64).view(3, 1, 1)
     return ((got.to(torch.float64) - want) * scale).abs()[~torch.isnan(want)].to(torch.float32)
 
@@ -198,7 +198,7 @@ def dino_views(size, local, flips):
 
 
 def check_views(shards, name, originals):
-    """Compares the views of each image with what their pipelines make of it. Views 10 and 11 follow 0 and 1."""
+    """Compares the views of each image with the results of their pipelines. Views 10 and 11 follow 0 and 1."""
     stored = shardtool.Dataset(shards, transform="raw")
     differences = []
     options = {"batch_size": 20, "seed": SEED, "decode": "exact", "workers": 1}
@@ -208,7 +208,7 @@ def check_views(shards, name, originals):
             assert len(views) == len(originals)
             for row, number in enumerate(batch.indices.tolist()):
                 image = Image.open(io.BytesIO(stored[number].image)).convert("RGB")
-                # Each global view, and a local one that is another for each image.
+                # Each global view, and a local one that differs from image to image.
                 for view in (0, 1, 2 + number % 8, *range(10, len(views))):
                     draws = Draws(SEED, 0, number, view=view % 10 + 1)
                     want = original(originals[view], image, draws, on_tensors=True)
@@ -239,7 +239,7 @@ def dinov3_class():
 
 
 def flat(step):
-    """The steps of nested pipelines. A flip that never happens draws a number, and shardtool's views do without it."""
+    """The steps of nested pipelines. A flip that never happens draws a number, which shardtool's views do not draw."""
     if isinstance(step, v2.Compose):
         return [one for part in step.transforms for one in flat(part)]
     return [] if isinstance(step, v2.RandomHorizontalFlip) and step.p == 0 else [step]

@@ -1,4 +1,4 @@
-"""python_transform: the user's own function, in worker processes that share memory with the loader."""
+"""python_transform: a custom Python function, in worker processes that share memory with the loader."""
 
 import gc
 import json
@@ -28,7 +28,7 @@ def loader_of(location, function, **options):
 
 
 def rows(loader, epochs=1):
-    """All that the loader gives, by epoch and key."""
+    """Everything that the loader delivers, by epoch and key."""
     return sorted(lines([seen(batch) for _ in range(epochs) for batch in loader]))
 
 
@@ -59,7 +59,7 @@ def test_a_function_gets_each_image_and_its_result_is_the_batch(small):
 
 
 @pytest.mark.parametrize("output", ["torch", "numpy"])
-def test_images_of_numpy_are_shown_as_those_of_the_reader(small, output):
+def test_numpy_images_equal_those_of_the_reader(small, output):
     with loader_of(small, lambda image: image, output=output, with_keys=False) as loader:
         images, labels = next(iter(loader))
     with loader_of(small, None, python_workers=None, output=output, with_keys=False) as plain:
@@ -75,7 +75,7 @@ def test_tensors_are_stacked_as_they_are(small):
     assert (images.shape, images.dtype) == ((16, 8, 32, 3), torch.float32)
 
 
-def test_what_is_drawn_depends_on_seed_epoch_and_sample_alone(small):
+def test_draws_depend_only_on_seed_epoch_and_sample(small):
     with loader_of(small, functions.noisy) as loader:
         expected = rows(loader, epochs=2)
     assert len({crc for _, _, _, crc in expected}) == 400
@@ -104,7 +104,7 @@ def test_a_run_that_resumes_within_an_epoch_continues_exactly(small):
         assert sorted(lines(first) + rows(loader)) == expected
 
 
-def test_a_function_gets_by_name_what_it_asks_for(marked):
+def test_a_function_gets_its_requested_arguments_by_name(marked):
     wanted = {}
 
     def look(image, label, key, index, epoch, seed, fields, masks, extra_images, boxes, box_labels):
@@ -369,13 +369,13 @@ def test_a_local_function_cannot_be_spawned_and_the_error_says_what_to_do(small)
         ({"function": None}, "need python_transform"),
     ],
 )
-def test_options_that_do_not_go_together_are_refused(small, options, message):
+def test_options_that_cannot_be_combined_are_rejected(small, options, message):
     given = {"function": functions.inverted, **options}
     with pytest.raises(shardtool.OptionError, match=message):
         loader_of(small, **given)
 
 
-def test_a_transform_that_makes_floats_is_refused(small):
+def test_a_transform_that_makes_floats_is_rejected(small):
     with (
         loader_of(small, functions.inverted, transform=[{"name": "to_dtype", "dtype": "float32"}]) as loader,
         pytest.raises(shardtool.OptionError, match="python_transform takes uint8 images"),
@@ -463,7 +463,7 @@ def test_a_program_that_ends_in_any_way_leaves_no_worker_behind(small, tmp_path,
     assert "Traceback" not in started.stderr
     pids, *more = started.stdout.splitlines()
     assert more == (["interrupted"] if end == "interrupt" else [])
-    # A worker without a parent looks for it each second.
+    # A worker without a parent checks for it every second.
     for pid in pids.split():
         ended = threading.Event()
         for _ in range(100):

@@ -55,7 +55,7 @@ def started_cluster(kind):
 
 @pytest.fixture(scope="module")
 def cluster():
-    """Two nodes, of which a test may lose the second one."""
+    """Two nodes; a test may remove the second one."""
     from ray.cluster_utils import Cluster
 
     os.environ["PYTHONPATH"] = os.pathsep.join((str(CHECKOUT / "python/src"), str(CHECKOUT / "python/tests")))

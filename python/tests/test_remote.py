@@ -10,7 +10,7 @@ import shardtool
 
 
 class Ranges(SimpleHTTPRequestHandler):
-    """Files below a folder, by ranges."""
+    """Serves the files below a folder, with range requests."""
 
     protocol_version = "HTTP/1.1"
 
@@ -64,7 +64,7 @@ def test_a_location_gives_the_batches_of_the_folder_and_the_cache_answers_the_se
     assert not [path for path in server.asked if path.endswith(".tar")]
 
 
-def test_a_location_without_a_dataset_says_so(served):
+def test_a_location_without_a_dataset_is_reported(served):
     with pytest.raises(shardtool.ShardtoolError, match=r"has no dataset\.json"):
         epoch(served[1] + "/none")
     with pytest.raises(TypeError, match="storage has no option 'endpoint'"):

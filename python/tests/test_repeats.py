@@ -11,7 +11,7 @@ CROP = [{"name": "randomResizedCrop", "size": 16, "scale": [0.1, 1]}]
 
 
 def rows(loader):
-    """Index and pixels of each row that counts."""
+    """Index and pixels of each valid row."""
     with loader:
         return [
             (int(index), zlib.crc32(np.ascontiguousarray(image)))
@@ -45,7 +45,7 @@ def test_each_repetition_has_the_pixels_of_a_dataset_that_asks_for_the_sample_ag
 def test_ranks_get_the_samples_of_the_sampler_of_torchvision(small):
     with shardtool.Dataset(small) as dataset:
         order = np.random.default_rng(11).permutation(len(dataset))
-    # The samplers round to 256 rows, which is more than these samples are.
+    # The samplers round to 256 rows, which is more than these samples.
     for replicas, round_to in ((1, 8), (2, 8), (4, 16)):
         samples = len(order) // round_to * round_to
         options = {"indices": order, "repeats": 3, "samples_per_epoch": samples, "transform": "raw", "output": "numpy"}

@@ -1,4 +1,4 @@
-"""A run goes on exactly where its state was taken."""
+"""A run resumes exactly at its state."""
 
 import json
 
@@ -18,7 +18,7 @@ def run(loader, epochs):
 
 @pytest.fixture(scope="module")
 def giver(small):
-    """Gives the states of all tests, and `taker` takes them up in a process of its own: loaders are slow to start."""
+    """Collects the states of all tests, and `taker` loads them in a separate process: loaders are slow to start."""
     with loader_of(small) as loader:
         yield loader
 
@@ -31,13 +31,13 @@ def taker(small):
 
 @pytest.fixture(scope="module")
 def whole(giver):
-    """Two epochs that nobody stopped: 13 batches each."""
+    """Two uninterrupted epochs: 13 batches each."""
     giver.set_epoch(0)
     return run(giver, 2)
 
 
 def stopped(loader, batches):
-    """The state after so many batches of epoch 0, as a checkpoint has it."""
+    """The state after this many batches of epoch 0, as stored in a checkpoint."""
     loader.set_epoch(0)
     for batch in loader:
         if batch.batch_index == batches - 1:
@@ -46,7 +46,7 @@ def stopped(loader, batches):
 
 
 @pytest.mark.parametrize("taken_after", [1, 7, 13])
-def test_a_state_taken_after_any_batch_is_taken_up_exactly(giver, taker, whole, taken_after):
+def test_a_state_after_any_batch_resumes_exactly(giver, taker, whole, taken_after):
     taker.load_state_dict(stopped(giver, taken_after))
     rest = run(taker, 2 if taken_after < 13 else 1)
     assert lines(rest) == lines(whole[taken_after:])
@@ -61,7 +61,7 @@ def test_a_run_that_resumes_with_another_codec_is_warned(giver, small):
             next(iter(loader))
 
 
-def test_a_state_is_taken_up_by_the_loader_that_gave_it(giver):
+def test_a_state_can_be_loaded_by_the_loader_that_made_it(giver):
     giver.set_epoch(0)
     iterator = iter(giver)
     first = [seen(next(iterator)) for _ in range(4)]
@@ -72,7 +72,7 @@ def test_a_state_is_taken_up_by_the_loader_that_gave_it(giver):
     assert len(first) + len(rest) == 13
 
 
-def test_set_epoch_of_the_state_s_own_epoch_goes_on_in_it_and_of_another_begins_it(giver, taker):
+def test_set_epoch_with_the_epoch_of_the_state_resumes_it_and_with_another_begins_that(giver, taker):
     state = stopped(giver, 4)
     taker.load_state_dict(state)
     assert len(taker) == 13
@@ -99,7 +99,7 @@ def test_a_state_after_set_epoch_is_the_start_of_that_epoch(giver, taker, batche
     assert lines(run(taker, 1)) == lines(run(giver, 1))
 
 
-def test_a_state_after_the_last_batch_goes_on_with_the_next_epoch(giver, taker, whole):
+def test_a_state_after_the_last_batch_resumes_with_the_next_epoch(giver, taker, whole):
     giver.set_epoch(0)
     run(giver, 1)
     taker.load_state_dict(giver.state_dict())
@@ -128,7 +128,7 @@ def test_two_ranks_take_up_the_state_of_one(small):
     assert sorted(lines(rest)) == sorted(lines(whole[5:]))
 
 
-def test_a_state_of_another_dataset_or_order_is_refused(small, photos, giver, taker):
+def test_a_state_of_another_dataset_or_order_is_rejected(small, photos, giver, taker):
     state = giver.state_dict()
     with loader_of(photos, transform="eval224") as loader:
         loader.load_state_dict(state)
@@ -148,7 +148,7 @@ def test_a_loop_over_an_epoch_that_its_state_has_ended_is_empty(giver, taker):
     run(giver, 1)
     state = giver.state_dict()
     whole = run(giver, 1)
-    # What a training loop does that saves its own epoch along with the state.
+    # Like a training loop that saves its own epoch with the state.
     taker.load_state_dict(state)
     seen_of = []
     for epoch in (4, 5):

@@ -1,4 +1,4 @@
-"""What stops a loop is heard at every moment of its start, and leaves no reader behind."""
+"""A loop can be interrupted at every moment of its start, and leaves no reader."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ from datasets import children
 from shardtool.bridge.reader_process import ReaderProcess
 from signals import pressed
 
-#: How many moments of a start are tried; `npm run test:long` tries more.
+#: Number of moments of a start that are tested; `npm run test:long` tests more.
 MOMENTS = 5 * int(os.environ.get("SHARDTOOL_TIMES", "1"))
 
 
@@ -27,7 +27,7 @@ def endless(small):
 
 @pytest.fixture(scope="module")
 def start_time(endless):
-    """Seconds from asking for the first batch until it is there."""
+    """Seconds from the request for the first batch to its delivery."""
     began = time.monotonic()
     loader = endless()
     next(iter(loader))
@@ -37,7 +37,7 @@ def start_time(endless):
 
 
 def loop(batches, ended):
-    """Takes batches until an error ends it, which `ended` gets."""
+    """Requests batches until an error ends the loop, which `ended` gets."""
     try:
         for _ in batches:
             pass
@@ -80,13 +80,13 @@ def test_an_interrupt_while_the_process_starts_ends_it(monkeypatch):
 
     def interrupted(command, **options):
         process = start(command, **options)
-        # Node is asked for its version before, which ends by itself.
+        # Before that, Node runs to print its version, and ends by itself.
         if "--slot-file" in command:
             signal.raise_signal(signal.SIGINT)
         return process
 
     monkeypatch.setattr(subprocess, "Popen", interrupted)
-    # What is raised, and with it all that it came through, is kept until the processes are counted.
+    # The exception, with everything in its traceback, is kept until the processes are counted.
     with pytest.raises(KeyboardInterrupt) as raised:
         ReaderProcess()
     assert children() == before
@@ -100,7 +100,7 @@ def test_a_signal_handler_that_closes_the_loader_ends_the_loop(endless, start_ti
     previous = signal.signal(signal.SIGUSR1, lambda *_: loader.close())
     try:
         for moment in range(MOMENTS):
-            # Closed before its loop begins, the loader would only begin anew.
+            # If it is closed before its loop begins, the loader only starts again.
             batches = iter(loader)
             stopped = pytest.raises(shardtool.StaleIteratorError)
             with pressed(signal.SIGUSR1, start_time * 1.3 * moment / MOMENTS), stopped:
@@ -127,7 +127,7 @@ def test_a_loader_closed_between_an_answer_and_its_memory_ends_the_loop(endless,
         next(batches)
 
 
-def test_a_signal_handler_that_asks_the_reader_is_refused_and_the_loader_goes_on(endless):
+def test_a_signal_handler_that_uses_the_reader_is_rejected_and_the_loader_continues(endless):
     loader = endless()
     list(zip(range(3), loader))
     refused = []

@@ -15,7 +15,7 @@ from PIL import Image
 from datasets import CHECKOUT, pack
 
 SCRIPTS = os.environ.get("SHARDTOOL_TIMM_SCRIPTS")
-#: Classes are colours, which some epochs of a small model tell apart.
+#: Classes are colours, which a small model distinguishes after some epochs.
 COLOURS = {"blue": (60, 60, 200), "gray": (110, 110, 110), "green": (60, 170, 60), "red": (200, 60, 60)}
 PER_CLASS = {"train": 40, "val": 13}
 COMMON = ("--model", "test_resnet", "--device", "cpu", "--input-size", "3", "32", "32", "--num-classes", "4", "-j", "1")
@@ -67,7 +67,7 @@ def script(name, folder, *arguments, on_shards):
 
 
 def train(folders, out, *arguments, on_shards):
-    """The rows of summary.csv, an epoch each."""
+    """The rows of summary.csv, one per epoch."""
     options = ("--train-split", "train", "--val-split", "val", *TRAIN, *arguments)
     script("train.py", folders, *options, "--output", out, "--experiment", "run", on_shards=on_shards)
     return list(csv.DictReader((out / "run" / "summary.csv").open()))
@@ -100,7 +100,7 @@ def test_mixup_a_moving_average_and_resuming_work_on_shards(folders, tmp_path):
     assert all(np.isfinite(float(row["train_loss"])) for row in (*first, *rest))
 
 
-#: Runs a script of timm, and keeps what each loader gives, before and after timm mixes it.
+#: Runs a script of timm, and records the batches of each loader, before and after timm mixes them.
 RECORDER = (
     HEAD
     + """
@@ -135,7 +135,7 @@ shardtool.timm.ShardPrefetchLoader.__iter__ = mixed
 sys.argv = [sys.argv[4], *sys.argv[5:]]
 sys.path[0] = os.path.dirname(sys.argv[0])
 shardtool.timm.install()
-# timm names the processor as a device of DDP, which refuses that.
+# timm passes the processor as a device to DDP, which rejects that.
 parallel = torch.nn.parallel.DistributedDataParallel.__init__
 torch.nn.parallel.DistributedDataParallel.__init__ = lambda self, *args, **more: parallel(
     self, *args, **{**more, "device_ids": None}
@@ -147,17 +147,17 @@ save(os.environ["RANK"])
 
 
 def train_on_two_ranks(place, folder, *arguments):
-    """What each rank's loaders gave."""
+    """The batches of each rank's loaders."""
     options = ("--data-dir", place, "--dataset", "shards/", "--train-split", "train", "--val-split", "val")
     model = ("--model", "test_resnet", "--device", "cpu", "--input-size", 3, 8, 8, "--num-classes", 26, "-j", 1)
-    # Colours stay as they are, so that they are the numbers of samples.
+    # Colours are unchanged, so that they are the numbers of samples.
     colours = ("--mean", 0, 0, 0, "--std", 1, 1, 1, "--color-jitter", 0, "--smoothing", 0)
     steps = ("--batch-size", 6, "--opt", "sgd", "--lr", 0.01, "--warmup-epochs", 0, "--seed", 1)
     more = [Path(SCRIPTS) / "train.py", *options, *model, *colours, *steps, *arguments]
     return run_program(RECORDER, place, folder, ranks=2, more=more)
 
 
-def test_on_two_ranks_each_sample_comes_once_through_mixup_average_evaluation_and_resuming(tmp_path):
+def test_on_two_ranks_each_sample_is_used_once_with_mixup_average_evaluation_and_resuming(tmp_path):
     for split, count in (("train", 51), ("val", 49)):
         numbered_images(tmp_path / "images" / split, count)
         pack(tmp_path / "images" / split, tmp_path / "shards" / split, "--max-shard-samples", "20")
@@ -174,7 +174,7 @@ def test_on_two_ranks_each_sample_comes_once_through_mixup_average_evaluation_an
         ]
 
     trained = epochs_of(whole, "train", 4)
-    # Three samples are left behind the last whole batch.
+    # Three samples remain after the last whole batch.
     assert [[len(rows) for rows in batches] for batches in trained] == [[12] * 4] * 4
     assert all(len(set(numbers_of(batches))) == 48 for batches in trained)
     assert len({tuple(numbers_of(batches)) for batches in trained}) == 4

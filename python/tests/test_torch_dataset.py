@@ -1,4 +1,4 @@
-"""For code that insists on torch.utils.data."""
+"""For code that requires torch.utils.data."""
 
 import itertools
 import os
@@ -33,14 +33,14 @@ def test_it_is_an_iterable_dataset_of_whole_batches(small):
 
 
 @pytest.mark.parametrize("how", [{}, {"shuffle": True}, {"batch_size": None}])
-def test_a_data_loader_around_a_loader_says_what_to_give_it_instead(small, how):
+def test_the_error_for_a_data_loader_around_a_loader_says_what_to_use_instead(small, how):
     wanted = r"^A Loader yields whole batches .* shardtool.iterable_dataset\(...\) with batch_size=None"
     with shardtool.Loader(small, batch_size=32) as loader, pytest.raises(TypeError, match=wanted):
         next(iter(DataLoader(loader, **how)))
 
 
 @pytest.mark.parametrize("how", [{}, {"batch_size": 4}])
-def test_a_data_loader_that_would_collect_batches_is_refused_with_the_remedy(small, how):
+def test_a_data_loader_that_would_collate_batches_is_rejected_with_a_remedy(small, how):
     dataset = shardtool.iterable_dataset(small, batch_size=32)
     with pytest.raises(shardtool.OptionError, match=r"use DataLoader\(dataset, batch_size=None\)"):
         next(iter(DataLoader(dataset, **how)))
@@ -62,7 +62,7 @@ def test_its_state_and_epoch_are_those_of_the_loader(small):
 
 
 @pytest.mark.parametrize("context", ["fork", "spawn"])
-def test_workers_of_a_dataloader_are_refused_with_the_remedy(small, context):
+def test_workers_of_a_dataloader_are_rejected_with_a_remedy(small, context):
     dataset = shardtool.iterable_dataset(small)
     loader = DataLoader(dataset, batch_size=None, num_workers=1, multiprocessing_context=context)
     with pytest.raises((shardtool.ShardtoolError, TypeError), match="num_workers=0"):
@@ -70,7 +70,7 @@ def test_workers_of_a_dataloader_are_refused_with_the_remedy(small, context):
 
 
 def batches_of(loader):
-    """What of each batch a training loop would look at."""
+    """The properties of each batch that a training loop uses."""
     return [
         {
             "valid": batch.valid.tolist(),
@@ -107,16 +107,16 @@ def assert_each_sample_counts_once(small, loader_of):
             rows += len(images)
             numbers += batch.indices[batch.valid].tolist()
         dataset.close()
-    # 200 samples in 2 x 4 batches of 32: 56 rows are there so that the ranks are as long as each other.
+    # 200 samples in 2 x 4 batches of 32: 56 rows pad the ranks to the same length.
     assert rows == 256
     assert sorted(numbers) == list(range(200))
 
 
-def test_rows_that_pad_an_uneven_end_are_told_from_samples_behind_a_dataloader(small):
+def test_padded_rows_can_be_distinguished_from_samples_in_a_dataloader(small):
     assert_each_sample_counts_once(small, lambda dataset: DataLoader(dataset, batch_size=None))
 
 
-def test_the_same_behind_a_stateful_dataloader_which_also_goes_on_from_its_state(small):
+def test_padded_rows_can_be_distinguished_in_a_stateful_dataloader_which_also_resumes(small):
     name = "torchdata.stateful_dataloader"
     is_needed = "SHARDTOOL_REQUIRE_TORCHDATA" in os.environ
     stateful = (import_module(name) if is_needed else pytest.importorskip(name)).StatefulDataLoader
@@ -158,7 +158,7 @@ def test_the_warning_of_samples_without_a_class_points_at_the_line_of_the_user(t
 
 
 class IterableDatasetShard(IterableDataset):
-    """Accelerate's, as far as a dataset gets to see it."""
+    """Like Accelerate's, as far as a dataset can tell."""
 
     def __init__(self, dataset, batch_size, num_processes, process_index, split_batches=False):
         self.dataset, self.batch_size, self.split_batches = dataset, batch_size, split_batches
@@ -179,7 +179,7 @@ class IterableDatasetShard(IterableDataset):
 
 
 class DataLoaderDispatcher:
-    """Accelerate's, as far as a dataset gets to see it: the part of process 0."""
+    """Like Accelerate's, as far as a dataset can tell: the part of process 0."""
 
     def __init__(self, base_dataloader, num_processes, split_batches=False):
         self.base_dataloader, self.split_batches = base_dataloader, split_batches
@@ -218,7 +218,7 @@ def test_a_wrapper_that_takes_every_second_batch_gets_each_sample_once(small, el
 
 
 @pytest.mark.usefixtures("accelerate")
-def test_a_wrapper_that_would_split_it_twice_is_refused_by_name(small):
+def test_a_wrapper_that_would_split_the_dataset_twice_is_rejected_by_name(small):
     dataset = shardtool.iterable_dataset(small, batch_size=16)
     with pytest.raises(shardtool.OptionError, match="would split it again: update accelerate"):
         next(iter(IterableDatasetShard(dataset, 1, 2, 0)))
@@ -229,7 +229,7 @@ def test_a_wrapper_that_would_split_it_twice_is_refused_by_name(small):
     other = shardtool.iterable_dataset(small, rank=0, world_size=2)
     with pytest.raises(shardtool.OptionError, match="rank=0 and world_size=2, but Accelerate reads it as rank 1 of 2"):
         len(IterableDatasetShard(other, 1, 2, 1))
-    # One that agrees is as good as none, and without a wrapper the dataset is as ever.
+    # A wrapper that agrees changes nothing, and without a wrapper the dataset is unchanged.
     assert len(IterableDatasetShard(other, 1, 2, 0)) == 2
     assert len(list(dataset)) == 13
     other.close()
@@ -243,7 +243,7 @@ def test_a_process_that_reads_for_all_gets_all_samples_and_sends_tensors(small):
     assert len(loader) == 4
     with pytest.warns(UserWarning, match="reads this dataset in one process for all 2.*dispatch_batches=False"):
         batches = list(loader)
-    # Of two batches Accelerate makes one.
+    # Accelerate joins two batches to one.
     assert [len(labels) for _, labels in batches] == [32] * 6 + [8]
     assert all(type(batch)._fields == ("images", "labels") for batch in batches)
     # Accelerate's other processes get the bytes without the strides.
@@ -262,7 +262,7 @@ def test_a_process_that_reads_for_all_gets_all_samples_and_sends_tensors(small):
         ({"output": "numpy"}, "output='numpy'"),
     ],
 )
-def test_what_cannot_be_sent_is_named(small, options, named):
+def test_the_error_for_batches_that_cannot_be_sent_names_them(small, options, named):
     dataset = shardtool.iterable_dataset(small, **options)
     with pytest.raises(shardtool.OptionError, match=named):
         next(iter(DataLoaderDispatcher(DataLoader(dataset, batch_size=None), 1)))

@@ -1,4 +1,4 @@
-"""The package is typed, and its types say what users write."""
+"""The package is typed, and its types accept what users write."""
 
 import inspect
 import re
@@ -83,11 +83,11 @@ TYPES = [
 
 @pytest.fixture(scope="module")
 def mypy(tmp_path_factory):
-    """Runs mypy on programs by their names. What one has read of numpy and the standard library, the next finds."""
+    """Runs mypy on programs by their names. Later programs reuse what it has read of numpy and the standard library."""
     folder = tmp_path_factory.mktemp("programs")
     for name, text in {"user": USER, "wrong": WRONG, "shown": SHOWN}.items():
         (folder / f"{name}.py").write_text(text)
-    # As if installed alone: numpy, of which nobody here asks whether it is right.
+    # As if installed alone: numpy's types are not checked.
     (folder / "installed").mkdir()
     (folder / "installed" / "numpy").symlink_to(Path(np.__file__).parent)
     (folder / "mypy.ini").write_text("[mypy]\n[mypy-numpy.*]\nignore_errors = true\n")
@@ -113,7 +113,7 @@ def without_torch(mypy):
 
 @pytest.fixture(scope="module")
 def checked(mypy, without_torch):
-    """What mypy says of the package and of all programs: with torch, which it reads for five seconds each time."""
+    """The output of mypy for the package and all programs: with torch, which takes it five seconds each time."""
     return mypy("src/shardtool", programs=["user", "wrong", "shown"])
 
 
@@ -139,13 +139,13 @@ def test_a_user_s_program_is_checked(checked):
 
 
 def errors(done, program):
-    """Of a program, by line; where there are several of one line, the first."""
+    """The messages for a program, by line; the first one of each line."""
     found = re.findall(rf"^\S+/{program}\.py:(\d+): error: (.*)", done.stdout, re.MULTILINE)
     return {int(line): text for line, text in reversed(found)}
 
 
 def revealed(done):
-    """Types without the module of built-in ones, which not every mypy writes."""
+    """Types without the module of built-in ones, which not every mypy prints."""
     return [name.replace("builtins.", "").rstrip("?") for name in re.findall(r'Revealed type is "(.*)"', done.stdout)]
 
 
@@ -155,7 +155,7 @@ def test_images_have_the_type_that_output_says(checked):
 
 
 def test_type_checkers_know_all_that_a_loader_and_a_dataset_take():
-    # The overloads name them by typed dictionaries, the functions one by one.
+    # The overloads name them by typed dictionaries, the functions individually.
     own = set(inspect.signature(shardtool.Loader.__init__).parameters) - {"self", "location", "output", "options"}
     assert set(options.LoaderArguments.__annotations__) == own | set(shardtool.LoaderOptions.__annotations__)
     assert set(options.ListArguments.__annotations__) == set(options.LoaderArguments.__annotations__) - {"collate"}

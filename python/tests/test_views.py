@@ -1,4 +1,4 @@
-"""Several views of each image, against Pillow and against what the loader says that it drew."""
+"""Several views of each image, against Pillow and against the reported draws."""
 
 import gc
 
@@ -45,7 +45,7 @@ def pixels(key, draws, row, size):
     return np.asarray(view).astype(np.float32)
 
 
-def test_each_view_is_what_pillow_makes_of_its_crop_and_flip(shards):
+def test_each_view_equals_that_of_pillow_with_the_same_crop_and_flip(shards):
     rows = 0
     with shardtool.Loader(shards, views=VIEWS, draws=DRAWS, batch_size=16, decode="exact", with_keys=True) as loader:
         for batch in loader:
@@ -64,7 +64,7 @@ def test_each_view_is_what_pillow_makes_of_its_crop_and_flip(shards):
     assert rows == 60 * 5
 
 
-def test_batches_that_are_kept_stay_as_they_were_in_whatever_number(shards):
+def test_any_number_of_kept_batches_stays_unchanged(shards):
     options = {"views": VIEWS, "batch_size": 4, "seed": 2, "prefetch_batches": 2}
 
     def copied(batch):
@@ -76,7 +76,7 @@ def test_batches_that_are_kept_stay_as_they_were_in_whatever_number(shards):
         held = []
         with shardtool.Loader(shards, **options) as loader:
             for number, batch in enumerate(loader):
-                # Of one batch only a view is kept, and of the next one only another view.
+                # Only one view of this batch is kept, and only another view of the next one.
                 held.append(
                     (number, batch.views["local"][2], batch.views["global"][1]) if number % 2 else (number, batch)
                 )
@@ -119,7 +119,7 @@ def test_views_come_as_the_arrays_that_output_names(shards, output):
         assert [view.shape for view in batch.views["local"]] == [(4, 3, 24, 24)] * 3
 
 
-def test_python_transform_is_refused(shards):
+def test_python_transform_is_rejected(shards):
     with pytest.raises(shardtool.OptionError, match="python_transform takes one image of each sample"):
         shardtool.Loader(shards, views=VIEWS, python_transform=lambda image: image)
 

@@ -15,7 +15,7 @@ from datasets import CHECKOUT
 
 pytestmark = pytest.mark.time_limit(900)
 
-#: Builds and installs as pip does, for a quarter of its processor time.
+#: Builds and installs like pip, in a quarter of its processor time.
 UV = (sys.executable, "-m", "uv")
 LARGEST_BYTES = 40 * 10**6
 MACHINES = {"x86_64": 62, "aarch64": 183}
@@ -73,7 +73,7 @@ def check_contents(wheel, machine):
         assert b"musl" not in name.encode(), name
         assert newest(rb"GLIBC_(\d+\.\d+)", data) <= NEWEST_GLIBC, name
         assert newest(rb"GLIBCXX_(\d+\.\d+\.\d+)\0", data) <= NEWEST_GLIBCXX, name
-    # Whoever passes the wheel on passes the licences on.
+    # Those who redistribute the wheel redistribute the licences.
     licences = [name for name in names if "licen" in name.lower()]
     assert len(licences) >= 10
 
@@ -118,7 +118,7 @@ def environment_of(tmp_path, *packages):
 
 @pytest.fixture(scope="module")
 def installed(wheel, tmp_path_factory):
-    """The python of an environment with the wheel, and with what it brings along."""
+    """The python of an environment with the wheel and its dependencies."""
     return environment_of(tmp_path_factory.mktemp("installed"), wheel)
 
 
@@ -137,7 +137,7 @@ def test_installed_alone_in_an_empty_environment_it_loads_batches(installed, pho
     assert list(folder.iterdir()) == []
 
 
-def test_without_a_node_on_the_path_the_one_that_comes_along_runs_reader_writer_and_tool(installed, photos, tmp_path):
+def test_without_node_on_the_path_the_installed_node_runs_reader_writer_and_tool(installed, photos, tmp_path):
     nowhere = tmp_path / "nowhere"
     nowhere.mkdir()
     rows, codec, _, node = run(installed, "-c", PROGRAM, photos, cwd=nowhere, env=plain_environment(nowhere)).split()
@@ -160,8 +160,8 @@ def test_without_a_node_on_the_path_the_one_that_comes_along_runs_reader_writer_
     assert written.strip() == "1"
 
 
-def test_without_npm_building_says_what_is_missing(tmp_path):
-    # Only what the build needs besides.
+def test_without_npm_building_reports_what_is_missing(tmp_path):
+    # Only the additional requirements of the build.
     for name in ("python3", "sh"):
         (tmp_path / name).symlink_to(shutil.which(name))
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Samples that a program makes, written from Python; and the command line tool that comes along."""
+"""Samples from a program, written with Python; and the installed command line tool."""
 
 import io
 import os
@@ -28,7 +28,7 @@ def verify(folder):
     run_node("packages/cli/lib/main.js", "verify", folder, "--check", "decode")
 
 
-def test_what_was_added_is_read_back_in_its_order(tmp_path):
+def test_added_samples_are_read_back_in_order(tmp_path):
     mask = io.BytesIO()
     Image.fromarray(np.full((20, 30), 7, np.uint8)).save(mask, "PNG")
     before = children()
@@ -188,7 +188,7 @@ def test_wrong_options_are_errors_at_once(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_command_line_tool_comes_along(tmp_path):
+def test_the_command_line_tool_is_installed(tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(CHECKOUT / "python" / "src")}
     command = [sys.executable, "-m", "shardtool"]
     done = subprocess.run(
@@ -238,7 +238,7 @@ def test_threads_share_a_writer(tmp_path):
     verify(tmp_path / "out")
 
 
-def test_storage_says_how_a_bucket_is_asked_and_knows_its_names(tmp_path):
+def test_storage_options_apply_to_a_bucket_and_their_names_are_checked(tmp_path):
     with pytest.raises(TypeError, match="storage has no option 'endpoint'"):
         shardtool.Writer(tmp_path / "out", storage={"endpoint": "http://127.0.0.1:9"})
     with pytest.raises(shardtool.OptionError, match="The endpoint of S3 is invalid"):
