@@ -267,6 +267,17 @@ def test_alpha_is_kept_or_composed(tmp_path):
         assert np.abs(one.astype(int) - expected).max() <= 1
 
 
+def test_gray_images_with_alpha_show_a_coloured_background(tmp_path):
+    array = random_array("uint8", (16, 18, 2), 1)
+    deep = png16(array.astype(np.uint16) * 257, 4)
+    location = written(tmp_path / "shards", png=[png("LA", array), deep])
+    behind = Image.new("RGBA", (18, 16), (250, 10, 100, 255))
+    gray = Image.fromarray(array, "LA").convert("RGBA")
+    expected = np.asarray(Image.alpha_composite(behind, gray).convert("RGB")).astype(int)
+    for given in images_of(location, background=[250, 10, 100]):
+        assert np.abs(given - expected).max() <= 1
+
+
 FILTERS = {"bilinear": Image.BILINEAR, "bicubic": Image.BICUBIC, "lanczos": Image.LANCZOS, "box": Image.BOX}
 
 

@@ -154,7 +154,8 @@ export class SharpCodec implements ImageCodec {
 function opaque(image: Sharp, background: Background): Sharp {
   if (background === null) return image.removeAlpha();
   const [r, g, b] = background;
-  return image.flatten({ background: { r, g, b } });
+  // libvips would make the colour gray behind a gray image.
+  return image.pipelineColourspace('srgb').flatten({ background: { r, g, b } });
 }
 
 function attemptOf(warned: boolean, { data, width, channels }: Decoded, crop: Rect): Attempt {
