@@ -311,8 +311,8 @@ const DROPS = path.join(emptyFolder(), 'drops.mjs');
 writeFileSync(DROPS, 'export default (fields, { number, options }) => (number === options.number ? null : fields);\n');
 
 test.each([
-  ['a run over a mixture has buckets, too', undefined],
-  ['what an overlay leaves out of a part of a mixture is in no bucket', 'without'],
+  ['a run over a mixture uses buckets, too', undefined],
+  ['samples of a mixture that an overlay excludes are in no bucket', 'without'],
 ])('%s', async (_name, overlay) => {
   const other = await packedSmall({ samples: 60 }, { maxShardSamples: 20, format: 'lmdb' });
   // Indices are those of the remaining samples.
@@ -376,7 +376,7 @@ const refused: readonly (readonly [string, LoaderOptions, RegExp])[] = [
     /option aspectBuckets is invalid \(0\.0 must be at least 1, and is 0\); it is \{ area, step, maxRatio, crop \}/,
   ],
   [
-    'an area that is no number',
+    'an area that is not a number',
     { aspectBuckets: { area: Number.NaN } },
     /option aspectBuckets is invalid \(area must be a number, and is NaN\)/,
   ],

@@ -133,7 +133,7 @@ test('a stream that is truncated anywhere throws an error, and nothing looks com
 
 test.each([
   [
-    'a key that comes back',
+    'a repeated key',
     [
       ['a.jpg', 'x'],
       ['b.jpg', 'x'],
@@ -142,15 +142,15 @@ test.each([
     'the key "a" is repeated',
   ],
   [
-    'a field that comes twice',
+    'a repeated field',
     [
       ['a.jpg', 'x'],
       ['a.JPG', 'x'],
     ],
     'sample "a" has the field "jpg" twice',
   ],
-  ['a name that leads out', [['../a.jpg', 'x']], 'leads out of its folder'],
-  ['nothing that is a sample', [['README', 'x']], 'contains no sample'],
+  ['a name that leads out of the folder', [['../a.jpg', 'x']], 'leads out of its folder'],
+  ['an archive without samples', [['README', 'x']], 'contains no sample'],
 ] as const)('%s is an error that says so, also across shards', async (_, entries, message) => {
   const tar = await tarOf(entries);
   await expect(convert(Readable.from([tar]), newFolder(), { maxShardSamples: 1 })).rejects.toThrow(message);

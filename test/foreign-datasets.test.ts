@@ -210,7 +210,12 @@ test('verify of foreign tars compares with existing indexes, and without them ch
 
 const good = entry({ name: 'good.jpg' }, jpeg('good'));
 test.each([
-  ['a path that leads out', entry({ name: '../x.jpg' }, 'x'), 'EntryNameError', 'leads out of its folder'],
+  [
+    'a path that leads out of the folder',
+    entry({ name: '../x.jpg' }, 'x'),
+    'EntryNameError',
+    'leads out of its folder',
+  ],
   ['an absolute path', entry({ name: '/x.jpg' }, 'x'), 'EntryNameError', 'is absolute'],
   ['a device', entry({ name: 'x.jpg', type: '4' }), 'UnsupportedEntryError', 'is a block device'],
   ['a sparse file', entry({ name: 'x.jpg', type: 'S', magic: 'gnu' }), 'UnsupportedEntryError', 'is a sparse file'],
@@ -221,7 +226,7 @@ test.each([
     'is 1000000000 bytes long, but the shard ends',
   ],
   [
-    'a size in base-256 that is negative',
+    'a negative size in base-256',
     header({ sizeField: Buffer.alloc(12, 0xff) }),
     'DamagedShardError',
     'the header at byte',
@@ -233,19 +238,19 @@ test.each([
     'the header at byte',
   ],
   [
-    'a pax record of nonsense',
+    'an invalid pax record',
     Buffer.concat([pax('99 path=x\n'), entry({}, 'x')]),
     'DamagedShardError',
     'the header at byte',
   ],
   [
-    'a pax size that is negative',
+    'a negative pax size',
     Buffer.concat([pax(record('size', '-1')), entry({}, 'x')]),
     'DamagedShardError',
     'the header at byte',
   ],
   [
-    'a key that comes back',
+    'a repeated key',
     Buffer.concat([entry({ name: 'b.jpg' }, 'x'), entry({ name: 'good.txt' }, 'x')]),
     'DuplicateKeyError',
     'already occurred at byte 0',

@@ -278,7 +278,7 @@ function encodedDatums(keys: readonly string[], label: (i: number) => readonly n
   return file;
 }
 
-test('the label of a Datum is not taken from the bytes of another field, and no label is lost with a cut', async () => {
+test('the label of a Datum is never read from another field, and a truncated Datum is rejected', async () => {
   const keys = ['a', 'b', 'c'];
   // label: 5 + i, float_data: 2.0 with a byte that is the tag of a label, encoded: true
   const withFloat = (i: number) => [0x28, 5 + i, 0x35, 0, 0x28, 7, 0x40, 0x38, 1];

@@ -112,7 +112,7 @@ test.each([
     'is a Datum of Caffe with raw pixels, which cannot be read in place: convert the database',
   ],
   [
-    'lists that an older Python has pickled',
+    'lists pickled by an older Python',
     Buffer.from('\x80\x02]q\x00(K\x01K\x02e.', 'latin1'),
     'is a pickled Python object, and reading it would mean running',
   ],

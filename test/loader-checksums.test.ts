@@ -60,12 +60,16 @@ writeFileSync(stepFile, 'export default (fields) => fields;');
 const stacked = { masks: ['seg.npy'], extraImages: ['right.npy'], fields: VALUES };
 const streamed = { shuffleUnit: 'chunk', streams: 1, blockSamples: 4 } as const;
 const ways: readonly (readonly [string, LoaderOptions, readonly string[]])[] = [
-  ['stacked, all of it kept in memory', stacked, FIELDS],
+  ['stacked, with all samples in memory', stacked, FIELDS],
   ['stacked, read block by block', { ...stacked, ...streamed }, FIELDS],
   ['as a list', { collate: 'list', fields: VALUES }, ['npy', ...VALUES]],
   ['encoded', { transform: 'raw', fields: FIELDS.slice(1) }, FIELDS],
   ['encoded, read block by block', { transform: 'raw', fields: ['json'], ...streamed }, ['npy', 'json']],
-  ['with a step on fields', { customSteps: { fields: { module: stepFile } }, fields: VALUES }, ['npy', ...VALUES]],
+  [
+    'with a custom step on fields',
+    { customSteps: { fields: { module: stepFile } }, fields: VALUES },
+    ['npy', ...VALUES],
+  ],
 ];
 
 describe.each(['tar', 'lmdb', 'msgpack'] as const)('in %s', (format) => {

@@ -268,7 +268,7 @@ test('a split has its share of each class, no sample on both sides, and does not
   );
 });
 
-test('a split is rejected until it is drawn again if a changed shard has samples that it does not know', async () => {
+test('if a changed shard has samples that a split does not know, the split is rejected until it is drawn again', async () => {
   const options = { workers: 1, shuffle: false } as const;
   const add = (images: string, from: number, to: number) => {
     for (let i = from; i < to; i++) writeFileSync(path.join(images, 'a', `${i}.jpg`), jpeg(i));

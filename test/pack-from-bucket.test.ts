@@ -47,8 +47,8 @@ const kinds: [string, PackOptions][] = [
   ['patterns', { include: ['dog/**', '*.jpg'], exclude: ['**/deep'] }],
   ['fields and another layout', { fields: ['seg.png'], format: 'lmdb', maxShardSamples: 2 }],
   ['a list of files', { files: ['cat/2.jpg', 'dog/é b+c (1).jpg'], shuffle: false }],
-  ['images without copies', { dedupe: true }],
-  ['shrunk images', { resize: 8, workers: 2, maxShardSamples: 1 }],
+  ['images without duplicates', { dedupe: true }],
+  ['resized images', { resize: 8, workers: 2, maxShardSamples: 1 }],
 ];
 test.each(kinds)('a bucket is packed to the same bytes as a folder with the same files: %s', async (_, options) => {
   const folder = both();

@@ -46,7 +46,7 @@ test('a source with a list contains only the listed files, as with the option fi
 
 test.each([
   [
-    'a flag as text',
+    'a flag as a string',
     source,
     { pair: ['masks=seg.png'] },
     'The option pair.0 must have the name of a folder, not its path, and a field',
@@ -58,7 +58,7 @@ test.each([
     'The option pair.0 must have the name of a folder',
   ],
   [
-    'a field too many',
+    'an unknown field',
     source,
     { pair: [{ folder: 'a', field: 'b', x: 1 }] },
     'The option pair.0 must have the name of',
@@ -67,7 +67,7 @@ test.each([
   ['two lists', { folder: source, list: [] }, { files: ['a.jpg'] }, 'so has the option "files"'],
   ['an unknown name', { folder: source, files: [] }, {}, 'takes "folder" and "list", not "files"'],
   ['a source without a folder', { list: [] }, {}, 'pack takes a path or a URL, not a value of type object'],
-  ['a folder that is no text', { folder: 5 }, {}, 'The source of a pack takes a path or a URL'],
+  ['a folder that is not a string', { folder: 5 }, {}, 'The source of a pack takes a path or a URL'],
 ])('pack rejects %s', async (_, given, options, message) => {
   const error = await pack(given as never, emptyFolder(), options as never).catch((reason: unknown) => reason);
   expect(error).toBeInstanceOf(OptionError);

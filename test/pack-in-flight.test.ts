@@ -37,8 +37,8 @@ test.each<[string, PackOptions]>([
   ['a tar', {}],
   ['LMDB', { format: 'lmdb' }],
   ['one shard', { maxShardSamples: 10_000, workers: 2 }],
-  ['images that are encoded anew', { resize: 8, imageFormat: 'png' }],
-  ['duplicates left out', { dedupe: true }],
+  ['images that are encoded again', { resize: 8, imageFormat: 'png' }],
+  ['duplicates skipped', { dedupe: true }],
   ['patterns', { include: ['class1/**', 'class6/**'], exclude: ['**/1*.jpg'] }],
 ])('%s: many files in flight give the same bytes and the same report as one at a time', async (_, more) => {
   const [one, many] = [newFolder(), newFolder()];

@@ -196,7 +196,7 @@ test('--manifest requires a bucket, excludes --files, and names a list of files'
   expect([missing.code, missing.stderr]).toEqual([2, expect.stringContaining('list.csv cannot be read')]);
 });
 
-test('an append of a list of new files to a large dataset neither asks the bucket about the packed files nor lists them as gone', async () => {
+test('an append with a list of new files to a large dataset does not look up the packed files, and does not report them as missing', async () => {
   const shards = emptyFolder();
   await makeSparseDataset(shards, { samples: 120_000, shardSamples: 60_000 });
   writeFileSync(

@@ -26,13 +26,13 @@ function warnings(): () => string[] {
 }
 
 test.each([
-  ['a PNG of 16 bits', DEEP, 'narrowed'],
-  ['a TIFF of 16 bits', plainTiff(2, { bits: 16, format: 1, values: Buffer.alloc(8) }), 'narrowed'],
+  ['a 16-bit PNG', DEEP, 'narrowed'],
+  ['a 16-bit TIFF', plainTiff(2, { bits: 16, format: 1, values: Buffer.alloc(8) }), 'narrowed'],
   ['a TIFF of floats', FLOATS, 'refused'],
   ['a TIFF of signed bytes', plainTiff(2, { bits: 8, format: 2, values: Buffer.alloc(4) }), 'refused'],
-  ['a TIFF of 32 bits', plainTiff(2, { bits: 32, format: 1, values: Buffer.alloc(16) }), 'refused'],
-  ['a JPEG of 12 bits', readFileSync('test/fixtures/codec/twelve-bit.jpg'), 'refused'],
-  ['a PNG of a palette', PNG, undefined],
+  ['a 32-bit TIFF', plainTiff(2, { bits: 32, format: 1, values: Buffer.alloc(16) }), 'refused'],
+  ['a 12-bit JPEG', readFileSync('test/fixtures/codec/twelve-bit.jpg'), 'refused'],
+  ['a palette PNG', PNG, undefined],
   ['a JPEG', jpeg(1), undefined],
   ['a TIFF of bytes', plainTiff(2), undefined],
   ['an AVIF of bytes', readFileSync('test/fixtures/codec/rgb.avif'), undefined],

@@ -79,7 +79,7 @@ async function failure(work: Promise<unknown>): Promise<Error & { path?: string 
 const kinds: [string, PackOptions, number][] = [
   ['tars with all indexes', { index: ['wids', 'dali', 'crops'] }, 2],
   ['LMDB', { format: 'lmdb' }, 1],
-  ['msgpack, duplicates left out', { format: 'msgpack', dedupe: true }, 1],
+  ['msgpack, duplicates skipped', { format: 'msgpack', dedupe: true }, 1],
 ];
 test.each(kinds)('a bucket gets the same bytes as a folder: %s', async (_, options, workers) => {
   const report = await packTo({ ...options, workers });

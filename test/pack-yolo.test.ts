@@ -133,7 +133,7 @@ test('a loader delivers the boxes in pixels of the transformed image', async () 
 
 const arrangements: [string, Record<string, string | Uint8Array>, string, string][] = [
   [
-    'beside the images',
+    'next to the images',
     { 'a.jpg': jpeg('a'), 'a.txt': FILES['labels/train/a.txt'], 'names.txt': 'dog\ncat\n' },
     '',
     'names.txt',
@@ -145,7 +145,7 @@ const arrangements: [string, Record<string, string | Uint8Array>, string, string
     'names.txt',
   ],
   [
-    'in each part of a set',
+    'in each split of a dataset',
     {
       'train/images/a.jpg': jpeg('a'),
       'train/labels/a.txt': FILES['labels/train/a.txt'],

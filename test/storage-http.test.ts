@@ -55,13 +55,13 @@ test('if the size is known, nothing is requested before the first read', async (
 
 const mended: [string, Fault][] = [
   ['a reset', 'reset'],
-  ['an answer that ends early', 'cut'],
+  ['a response that ends early', 'cut'],
   ['a wrong range', 'wrong range'],
   ['a 503', { status: 503 }],
   ['a 503 with Retry-After', { status: 503, headers: { 'retry-after': '0' } }],
   ['a 500', { status: 500 }],
   ['a whole file instead of a range', 'ignored range'],
-  ['an answer that does not say which range it is', 'no content-range'],
+  ['a response that does not state its range', 'no content-range'],
   ['an unexpected 304', { status: 304 }],
 ];
 test.each(mended)('%s is retried', async (_, fault) => {

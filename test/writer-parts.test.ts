@@ -170,7 +170,7 @@ test.each([
   ],
   ['other classes', { index: 0, of: 4 }, { classes: ['cat'] }, /its classes was \["cat","dog"\] and is now \["cat"\]/],
   ['another format', { index: 0, of: 4 }, { format: 'lmdb' }, /its format was tar and is now lmdb/],
-  ['no part at all', undefined, {}, /contains an unfinished pack/],
+  ['no part', undefined, {}, /contains an unfinished pack/],
 ] as const)('%s than in the existing parts is rejected', async (_, part, other, sentence) => {
   const output = newFolder();
   await write(output, 2);

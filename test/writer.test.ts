@@ -82,22 +82,22 @@ test('shards are split and named as by pack, and the same calls give the same by
 });
 
 test.each([
-  ['a key that leads out', { key: '../a', jpg: jpeg(1) }, /"\.\.\/a" has an invalid key/],
+  ['a key that leads out of the folder', { key: '../a', jpg: jpeg(1) }, /"\.\.\/a" has an invalid key/],
   ['a key with a dot', { key: 'a.b', jpg: jpeg(1) }, /without a dot/],
-  ['a class that is not there', { key: 'b', jpg: jpeg(1), label: 'cow' }, /"cow", which is not one of the 2 classes/],
-  ['a class number that is not there', { key: 'b', jpg: jpeg(1), label: 2 }, /2, which is not one of the 2 classes/],
+  ['an unknown class', { key: 'b', jpg: jpeg(1), label: 'cow' }, /"cow", which is not one of the 2 classes/],
+  ['an unknown class number', { key: 'b', jpg: jpeg(1), label: 2 }, /2, which is not one of the 2 classes/],
   ['a class as a field', { key: 'b', jpg: jpeg(1), cls: 1 }, /give the class as "label"/],
   ['text for an image', { key: 'b', jpg: 'text' }, /no bytes in its field "jpg"/],
-  ['bytes that are no image', { key: 'b', jpg: Buffer.from('text') }, /"jpg" of sample "b" is not an image/],
-  ['a field that is none', { key: 'b', 'X.JPG': jpeg(1) }, /field called "X.JPG"/],
-  ['JSON that is none', { key: 'b', jpg: jpeg(1), json: circular() }, /that JSON cannot represent/],
-  ['a key of two lines', { key: 'b\nc', jpg: jpeg(1) }, /"b\\nc" has an invalid key: .*on one line/],
+  ['bytes that are not an image', { key: 'b', jpg: Buffer.from('text') }, /"jpg" of sample "b" is not an image/],
+  ['an invalid field', { key: 'b', 'X.JPG': jpeg(1) }, /field called "X.JPG"/],
+  ['invalid JSON', { key: 'b', jpg: jpeg(1), json: circular() }, /that JSON cannot represent/],
+  ['a key with two lines', { key: 'b\nc', jpg: jpeg(1) }, /"b\\nc" has an invalid key: .*on one line/],
   ['a mask without an image', { key: 'b', 'seg.png': PNG, json: {} }, /"b" has no image/],
   ['null', null as never, /A sample must be an object .* not null/],
   ['text', 'b' as never, /A sample must be an object .* not b/],
   ['no field', { key: 'b' }, /has no field/],
-  ['a column that is not there', { key: 'b', jpg: jpeg(1), columns: { x: 1 } }, /column "x" that the writer does not/],
-  ['a key that came before', { key: 'a/0', jpg: jpeg(1) }, /"a\/0" was already written/],
+  ['an unknown column', { key: 'b', jpg: jpeg(1), columns: { x: 1 } }, /column "x" that the writer does not/],
+  ['a repeated key', { key: 'a/0', jpg: jpeg(1) }, /"a\/0" was already written/],
 ] as const)('the writer rejects %s in add, and writes the other samples', async (_, wrong, sentence) => {
   const writer = new Writer(newFolder(), { classes: ['cat', 'dog'], maxShardSamples: 2 });
   const samples = numbered(6);
@@ -110,13 +110,13 @@ test.each([
 
 test.each([
   [
-    'a type of column that there is not',
+    'an unknown column type',
     { columns: { score: 'float' } },
     /the column "score" the type "float"; the types are "string", "int", "double", "bool"/,
   ],
   ['a column of the index', { columns: { width: 'int' } }, /"width" has the name of a column of the index/],
   ['a list of columns', { columns: ['score'] }, /"columns" must map names to types, .* not a list/],
-  ['a class that is no name', { classes: [1, 2] }, /"classes" must be a list of names, .* not a list/],
+  ['a class that is not a string', { classes: [1, 2] }, /"classes" must be a list of names, .* not a list/],
 ])('the writer rejects %s when it is created', (_, options, sentence) => {
   expect(() => new Writer(newFolder(), options as unknown as WriterOptions)).toThrow(sentence);
 });
@@ -133,13 +133,13 @@ test('missing and infinite numbers, and values that JSON cannot express, are dis
 });
 
 test.each([
-  ['tar: a key that is no text', { format: 'tar' }, { key: 'b\udcff', jpg: jpeg(1) }, 'is not text'],
-  ['msgpack: a key that is no text', { format: 'msgpack' }, { key: 'b\udcff', jpg: jpeg(1) }, 'is not text'],
-  ['lmdb: a key that is no text', { format: 'lmdb' }, { key: 'b\udcff', jpg: jpeg(1) }, 'is not text'],
+  ['tar: a key that is not text', { format: 'tar' }, { key: 'b\udcff', jpg: jpeg(1) }, 'is not text'],
+  ['msgpack: a key that is not text', { format: 'msgpack' }, { key: 'b\udcff', jpg: jpeg(1) }, 'is not text'],
+  ['lmdb: a key that is not text', { format: 'lmdb' }, { key: 'b\udcff', jpg: jpeg(1) }, 'is not text'],
   ['lmdb: a key that is too long', { format: 'lmdb' }, { key: 'b'.repeat(600), jpg: jpeg(1) }, '600 bytes long'],
   ['msgpack: a key that is too long', { format: 'msgpack' }, { key: 'b'.repeat(70_000), jpg: jpeg(1) }, '70000 bytes'],
   [
-    'images alone: a field beside',
+    'images only: another field',
     { format: 'lmdb', lmdbValues: 'image' },
     { key: 'b', jpg: jpeg(1), txt: '' },
     '2 fields',
@@ -151,14 +151,19 @@ test.each([
     'more than the limit of',
   ],
   [
-    'lmdb: more than LMDB itself holds',
+    'lmdb: more than LMDB can hold',
     AS_LMDB,
     { key: 'b', jpg: jpeg(1), a: HALF, b: HALF },
     'LMDB holds at most 4294967295',
   ],
-  ['a name that DALI would part', { index: ['dali'] }, { key: 'b c', jpg: jpeg(1) }, 'white space'],
-  ['a name that wids would cut', { index: ['wids'] }, { key: 'b'.repeat(97), jpg: jpeg(1) }, 'longer than 100 bytes'],
-  ['a name that wids would not see', { index: ['wids'] }, { key: 'ü', jpg: jpeg(1) }, 'that are not ASCII'],
+  ['a name that DALI would split', { index: ['dali'] }, { key: 'b c', jpg: jpeg(1) }, 'white space'],
+  [
+    'a name that wids would truncate',
+    { index: ['wids'] },
+    { key: 'b'.repeat(97), jpg: jpeg(1) },
+    'longer than 100 bytes',
+  ],
+  ['a name that wids would not find', { index: ['wids'] }, { key: 'ü', jpg: jpeg(1) }, 'that are not ASCII'],
 ] as const)(
   '%s: add rejects the sample before anything is created, and the others are written',
   async (_, options, wrong, why) => {

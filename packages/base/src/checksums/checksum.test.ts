@@ -15,7 +15,7 @@ test('the checksum of a payload does not depend on the pieces in which it is com
   );
 });
 
-test('no bytes do not change the checksum of those before them, also if they have no memory', () => {
+test('appending an empty array does not change a checksum, even an array without memory', () => {
   for (const nothing of [new Uint8Array(0), new Uint8Array(new Float64Array(0).buffer), Buffer.alloc(0)]) {
     expect([crc32(nothing), crc32(nothing, 0xcbf43926)]).toEqual([0, 0xcbf43926]);
   }

@@ -55,7 +55,7 @@ test('a blur draws its sigma', () => {
   expect(random.drawn).toBe(1);
 });
 
-test('a hue that a shift makes negative goes round the circle before it is rounded down, as in NumPy', () => {
+test('a negative hue wraps around before it is rounded down, as in NumPy', () => {
   const huesOf = (hue: number) => [...hsvTables({ hue, saturation: 1, value: 1 }).subarray(0, 180)];
   expect(huesOf(-0.01).slice(0, 4)).toEqual([178, 179, 0, 1]);
   expect(huesOf(-0.5).slice(0, 2)).toEqual([90, 91]);

@@ -61,7 +61,7 @@ test('a manifest.json names the columns and the data files, which are next to it
   );
 });
 
-test('a data file of S3 Inventory with all versions has only the latest ones packed, also without its manifest', async () => {
+test('of a data file of S3 Inventory with all versions only the latest are packed, also without its manifest', async () => {
   const row = (key: string, latest: boolean, deleted: boolean, size: string) =>
     `"photos","2026/${key}","123","${latest}","${deleted}","${size}","${TIME}","0123456789abcdef0123456789abcdef"`;
   const gone = row('gone.jpg', true, true, '');
