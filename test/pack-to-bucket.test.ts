@@ -1,7 +1,17 @@
-import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { inPython, inTypeScript, messageIn, onCommandLine } from '@shardtool/base';
-import { commitParts, convert, type PackOptions, pack } from '@shardtool/writer';
+import { readManifest } from '@shardtool/format';
+import {
+  collectGarbage,
+  commitParts,
+  compactDataset,
+  convert,
+  OutputLockedError,
+  type PackOptions,
+  pack,
+  verify,
+} from '@shardtool/writer';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type BucketServer, bucketServer } from './bucket-server.js';
 import { emptyFolder, smallImages } from './datasets.js';
@@ -366,4 +376,41 @@ test('a pack from one bucket to another, and the conversion of a stream to a buc
   expect(inBucket()).toEqual(digestsOf(folder));
   expect(existsSync(staging)).toBe(true);
   expect(readdirSync(staging)).toEqual([]);
+});
+
+test('of two commands that change a bucket from one machine, the second one is refused, and leaves the files of the first one alone', async () => {
+  await packTo();
+  const more = tree({ 'new.jpg': JPEG });
+  const others: Promise<unknown>[] = [];
+  server.fault = ({ method }) => {
+    if (method !== 'PUT' || others.length > 0) return undefined;
+    others.push(failure(packTo({ append: true })), failure(compactDataset(OUTPUT, { staging, maxShardSamples: 20 })));
+    // The first command has not finished yet, and continues when these are done.
+    others.push(collectGarbage(OUTPUT, { keep: 1, dryRun: true, staging }));
+    return { status: 503, code: 'SlowDown' };
+  };
+  await pack(more, OUTPUT, { append: true, workers: 1, staging });
+  const [append, compaction, dry] = await Promise.all(others);
+  for (const error of [append, compaction]) {
+    expect(error).toBeInstanceOf(OutputLockedError);
+    expect((error as Error).message).toContain(`remove ${staging}`);
+  }
+  expect(dry).toMatchObject({ removedVersions: [] });
+  expect((await verify(OUTPUT)).faults).toBe(0);
+  expect((await readManifest(OUTPUT)).samples).toBe(43);
+  expect(readdirSync(staging)).toEqual([]);
+});
+
+test('files that another program removes from the staging folder are not removed from the bucket', async () => {
+  await packTo();
+  const names = server.names('out');
+  server.fault = ({ method }) => {
+    if (method !== 'PUT') return undefined;
+    const [folder] = readdirSync(staging).filter((name) => !name.endsWith('.lock'));
+    rmSync(path.join(staging, folder!, '000001.tar'), { force: true });
+    return undefined;
+  };
+  const error = await failure(compactDataset(OUTPUT, { staging, maxShardSamples: 20 }));
+  expect(messageIn(error, onCommandLine)).toContain(`lost files, so nothing was removed from ${OUTPUT}`);
+  expect(server.names('out')).toEqual(expect.arrayContaining(names));
 });

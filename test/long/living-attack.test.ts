@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -119,23 +119,30 @@ const folderReader =
 
 interface Ended {
   readonly code: number | null;
+  readonly output: string;
   readonly error: string;
 }
 
-function run(args: readonly string[], killAt?: number): Promise<Ended> {
+function run(args: readonly string[], killAt?: number, began?: (child: ChildProcess) => void): Promise<Ended> {
   const env = { ...process.env, ...(killAt !== undefined && { KILL_AT: String(killAt) }) };
   const preload = killAt === undefined ? [] : ['--import', pathToFileURL('test/kill-at-call.mjs').href];
-  const child = spawn(process.execPath, [...preload, bin, ...args], { env, stdio: ['ignore', 'ignore', 'pipe'] });
+  const child = spawn(process.execPath, [...preload, bin, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  began?.(child);
+  let output = '';
   let error = '';
+  child.stdout.on('data', (chunk) => {
+    output += chunk;
+  });
   child.stderr.on('data', (chunk) => {
     error += chunk;
   });
-  return new Promise((resolve) => child.once('close', (code) => resolve({ code, error })));
+  return new Promise((resolve) => child.once('close', (code) => resolve({ code, output, error })));
 }
 
-async function mustRun(...args: readonly string[]): Promise<void> {
-  const { code, error } = await run(args);
+async function mustRun(...args: readonly string[]): Promise<string> {
+  const { code, output, error } = await run(args);
   if (code !== 0) throw new Error(`${args.join(' ')} ended with ${code}: ${error}`);
+  return output;
 }
 
 const APPEND = ['--append', '--apply-changes', '--compare', 'checksum', '--workers', '1', '--quiet'];
@@ -279,3 +286,137 @@ test('a bucket that sends wrong bytes, truncates lists or loses uploads does not
     }
   }
 }, 900_000);
+
+const PAIRS = [
+  ['append', 'append'],
+  ['append', 'relabel'],
+  ['append', 'erase'],
+  ['append', 'compact'],
+  ['append', 'convert'],
+  ['erase', 'compact'],
+  ['relabel', 'gc'],
+  ['relabel', 'compact'],
+  ['relabel', 'erase'],
+] as const;
+
+/** A dataset in a folder or a bucket, and how its files are read and its commands are killed. */
+interface Attacked {
+  readonly place: string;
+  readonly copy: string;
+  readonly readerOf: (location: string) => Read;
+  /** Runs two commands, and kills the first one somewhere if `isKilled`. */
+  readonly both: (commands: readonly (readonly string[])[], isKilled: boolean) => Promise<Ended[]>;
+}
+
+function folderAttacked(): Attacked {
+  const folder = emptyFolder();
+  return {
+    place: path.join(folder, 'shards'),
+    copy: path.join(folder, 'copy'),
+    readerOf: folderReader,
+    both: (commands, isKilled) =>
+      Promise.all(commands.map((args, i) => run(args, isKilled && i === 0 ? below(60) : undefined))),
+  };
+}
+
+function bucketAttacked(): Attacked {
+  server.objects.clear();
+  return {
+    place: 's3://pairs/shards',
+    copy: 's3://pairs/copy',
+    readerOf: (location) => (name) => server.objects.get(`${location.slice('s3://'.length)}/${name}`)?.bytes ?? null,
+    async both(commands, isKilled) {
+      const at = isKilled ? below(80) : Number.POSITIVE_INFINITY;
+      let first: ChildProcess | undefined;
+      let asked = 0;
+      server.fault = () => {
+        if (asked++ === at) first!.kill('SIGKILL');
+        return undefined;
+      };
+      const ended = commands.map((args, i) =>
+        run(args, undefined, (child) => {
+          if (i === 0) first = child;
+        }),
+      );
+      return Promise.all(ended).finally(() => {
+        server.fault = () => undefined;
+      });
+    },
+  };
+}
+
+test.each([
+  ['a folder', folderAttacked],
+  ['a bucket', bucketAttacked],
+])(
+  'two commands at once in %s, of which one may be killed, leave a whole dataset, and repeated they leave what they leave one after the other',
+  async (_, attack) => {
+    for (let round = 0; round < 2 * PAIRS.length * TIMES; round++) {
+      const { place, copy, readerOf, both } = attack();
+      const read = readerOf(place);
+      const source = new Source();
+      source.add(9);
+      await mustRun('pack', source.folder, place, ...PACK);
+      const before = source.expected;
+      const keys = [...before.keys()].filter((name) => name.endsWith('.jpg')).map((name) => name.slice(0, -4));
+      source.change();
+      const files = emptyFolder();
+      const [erased, relabelled] = [keys.slice(0, 2), keys.slice(1, 6)];
+      writeFileSync(path.join(files, 'keys.txt'), erased.map((key) => `${key}\n`).join(''));
+      const writeLabels = (keys: readonly string[]) =>
+        writeFileSync(path.join(files, 'labels.csv'), `key,class\n${keys.map((key) => `${key},wasp\n`).join('')}`);
+      writeLabels(relabelled);
+      const commands = {
+        append: ['pack', source.folder, place, ...APPEND],
+        relabel: ['relabel', place, '--labels', path.join(files, 'labels.csv'), '--name', 'fixed'],
+        erase: ['erase', place, '--keys', path.join(files, 'keys.txt')],
+        gc: ['gc', place, '--keep', '1'],
+        compact: ['compact', place, '--max-shard-samples', '5', '--quiet'],
+        convert: ['convert', place, copy, '--overwrite', '--seed', '1', '--max-shard-samples', '4', '--quiet'],
+      };
+      const [pair, isKilled] = [PAIRS[round % PAIRS.length]!, round >= PAIRS.length];
+      const two = random() < 0.5 ? pair : ([pair[1], pair[0]] as const);
+      const about = `SHARDTOOL_SEED=${SEED}, round ${round}, ${two.join(' and ')}${isKilled ? ', the first killed' : ''}`;
+      const withoutErased = (files: ReadonlyMap<string, string>) =>
+        new Map([...files].filter(([name]) => !erased.some((key) => name.startsWith(`${key}.`))));
+      const erases = two.some((name) => name === 'erase');
+      const possible = [before, source.expected].flatMap((one) => (erases ? [one, withoutErased(one)] : [one]));
+      const shown = possible.map((one) => JSON.stringify(sorted(one)));
+      try {
+        const ended = await both(
+          two.map((name) => commands[name]),
+          isKilled,
+        );
+        expect(shown).toContain(JSON.stringify(sorted(contentsOf(read))));
+        const relabelling = two.indexOf('relabel');
+        if (relabelling !== -1 && ended[relabelling]!.code !== 0 && read('overlays/fixed.jsonl') === null) {
+          const present = contentsOf(read);
+          writeLabels(relabelled.filter((key) => present.has(`${key}.jpg`)));
+          await mustRun(...commands.relabel);
+        }
+        for (const name of two) {
+          if (name === 'convert' ? readerOf(copy)('dataset.json') === null : name !== 'relabel') {
+            await mustRun(...commands[name]);
+          }
+        }
+        if (two.some((name) => name === 'convert')) {
+          expect(shown).toContain(JSON.stringify(sorted(contentsOf(readerOf(copy)))));
+        }
+        const [first] = two.some((name) => name === 'append') ? [source.expected] : [before];
+        expect(sorted(contentsOf(read))).toEqual(sorted(erases ? withoutErased(first) : first));
+        if (relabelling !== -1) {
+          const rows = (await mustRun('ls', place, '--samples', '--overlay', 'fixed')).trimEnd().split('\n');
+          const classes = new Map(rows.map((row) => row.split('\t').slice(0, 2) as [string, string]));
+          for (const key of relabelled) if (classes.has(key)) expect([key, classes.get(key)]).toEqual([key, 'wasp']);
+          expect([...classes.values()].filter((cls) => cls === 'wasp').length).toBe(
+            relabelled.filter((key) => classes.has(key)).length,
+          );
+        }
+        await mustRun('verify', place, '--quiet');
+      } catch (cause) {
+        throw new Error(`${about}: ${(cause as Error).message}`, { cause });
+      }
+    }
+  },
+  900_000,
+);

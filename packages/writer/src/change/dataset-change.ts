@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import {
   CALL_OPTIONS,
   type CheckedValues,
@@ -86,7 +87,8 @@ export async function lookAtDataset<Result>(
 ): Promise<Result> {
   signal?.throwIfAborted();
   await currentManifest(location, storage);
-  const opened = await openDestination(location, { part: undefined, staging, storage, signal });
+  // A change that is running has the staging folder of the whole dataset.
+  const opened = await openDestination(location, { part: `look ${randomUUID()}`, staging, storage, signal });
   return atDestination(opened, async (destination) => {
     await destination.fetch(false);
     const { folder: path } = destination;

@@ -12,7 +12,14 @@ import {
   option,
   sentence,
 } from '@shardtool/base';
-import { MANIFEST_FILE, PACK_NOTE_FILE, VERSIONS_FOLDER } from '@shardtool/format';
+import {
+  MANIFEST_FILE,
+  type Manifest,
+  PACK_NOTE_FILE,
+  readManifest,
+  VERSIONS_FOLDER,
+  versionFile,
+} from '@shardtool/format';
 import {
   type Entry,
   openStorage,
@@ -28,7 +35,7 @@ import { replaceFile } from '../keep-version.js';
 import { isLockFile } from '../parts.js';
 import { addToNote, crc32OfFile, readNoteText } from '../shard-note.js';
 import { inTurnOfRemoval, isNote, isReadHere, PLAN, SHARD_SIDECARS } from './bucket-files.js';
-import { keepSize, showBySize, stagingFolder } from './staging-folder.js';
+import { keepSize, openStagingFolder, type StagingFolder, showBySize } from './staging-folder.js';
 
 /** Number of shards that are uploaded concurrently, each in several parts. */
 export const SENT_AT_ONCE = 2;
@@ -64,18 +71,22 @@ export class BucketOutput implements Destination {
   readonly folder: string;
   readonly isElsewhere = true;
   readonly #storage: Storage;
+  readonly #staging: StagingFolder;
   readonly #stopped = new AbortController();
   /** Objects in the bucket by name, and the file that shows each in the folder. */
   readonly #there = new Map<string, { readonly entry: Entry; readonly shadow: string; readonly isShown?: true }>();
+  /** The dataset that was found; null if there was none. */
+  #before: Manifest | null = null;
   readonly #sending = new Set<Promise<void>>();
   #failures: unknown[] = [];
   /** Version of the plan in the bucket, which all parts use. */
   #planVersion: string | null = null;
 
-  private constructor(place: string, storage: Storage, folder: string, signal: AbortSignal | undefined) {
+  private constructor(place: string, storage: Storage, staging: StagingFolder, signal: AbortSignal | undefined) {
     this.location = shownLocation(place);
     this.place = place;
-    this.folder = folder;
+    this.folder = staging.path;
+    this.#staging = staging;
     this.#storage = storage;
     // One listener for each concurrent request.
     setMaxListeners(0, this.#stopped.signal);
@@ -86,7 +97,12 @@ export class BucketOutput implements Destination {
 
   static async open(place: string, { part, staging, signal, storage: how }: StagingOptions): Promise<BucketOutput> {
     const storage = await openStorage(place, how);
-    return new BucketOutput(place, storage, stagingFolder(shownLocation(place), part, staging), signal);
+    return new BucketOutput(
+      place,
+      storage,
+      await openStagingFolder(shownLocation(place), part, staging, signal),
+      signal,
+    );
   }
 
   async fetch(recheck: boolean): Promise<void> {
@@ -105,6 +121,8 @@ export class BucketOutput implements Destination {
       if (!(await this.#isAsNoted(name, recheck))) rmSync(join(this.folder, name), { force: true });
     });
     this.#planVersion ??= this.#there.get(PLAN)?.entry.version ?? null;
+    // A damaged dataset.json can be replaced.
+    this.#before = await readManifest(this.folder).catch(() => null);
   }
 
   async fetchFiles(names: readonly string[]): Promise<void> {
@@ -113,6 +131,7 @@ export class BucketOutput implements Destination {
 
   async removeGone(): Promise<void> {
     const gone = [...this.#there].filter(([, { shadow }]) => !existsSync(join(this.folder, shadow)));
+    await this.#refuseLostFiles(new Set(gone.map(([name]) => name)));
     for (const names of inTurnOfRemoval(gone.map(([name]) => name))) {
       await inLanes(names, FETCHED_AT_ONCE, async (name) => {
         await this.#storage.remove(name, this.#stopped.signal);
@@ -192,7 +211,24 @@ export class BucketOutput implements Destination {
   async close(): Promise<void> {
     this.#stopped.abort(new Error('closed'));
     await Promise.allSettled(this.#sending);
-    rmSync(this.folder, { recursive: true, force: true });
+    this.#staging.close();
+  }
+
+  /** A program that cleans up temporary files may remove some of the folder. They must not be removed from the bucket. */
+  async #refuseLostFiles(gone: ReadonlySet<string>): Promise<void> {
+    const isLost = !existsSync(this.folder) || (await this.#neededShards()).some((file) => gone.has(file));
+    if (!isLost) return;
+    const message = sentence`The staging folder ${this.folder} lost files, so nothing was removed from ${this.location}; make sure that no other program removes files there, or set ${option('staging')} to another folder, and run the same command again.`;
+    throw new FileError({ path: this.location }, message);
+  }
+
+  /** Shards of the dataset, and of the version before it if that is kept. */
+  async #neededShards(): Promise<string[]> {
+    if (!existsSync(join(this.folder, MANIFEST_FILE))) return [];
+    const { shards } = await readManifest(this.folder);
+    const before = this.#before;
+    const isKept = before !== null && existsSync(join(this.folder, versionFile(before.identity)));
+    return [...shards, ...(isKept ? before.shards : [])].map(({ file }) => file);
   }
 
   #throwFailure(): void {

@@ -1,35 +1,73 @@
 import { createHash } from 'node:crypto';
-import { lstatSync, mkdirSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
+import { lstatSync, mkdirSync, rmSync, truncateSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { FileError, makeFolder, option, sentence } from '@shardtool/base';
 import type { Entry } from '@shardtool/storage';
+import { lockFolderPatiently } from '../../folder-lock.js';
+
+/** A folder in which the files of a bucket are made and shown. This process alone uses it until it is closed. */
+export interface StagingFolder {
+  readonly path: string;
+  /** Removes the folder. */
+  close(): void;
+}
 
 /**
- * Returns one folder per location and part: two packs of the same part use the same folder, and files of a killed
- * pack are removed.
+ * Opens the folder of a location and part. What a killed process left in it is kept. The lock is next to the folder and not in
+ * it: a process that does not get the lock, or has just released it, must not remove the folder of another one. Throws
+ * {@link OutputLockedError} if another process of this machine has the folder.
  */
-export function stagingFolder(location: string, part: string | undefined, staging: string | undefined): string {
-  const name = createHash('sha256')
+export async function openStagingFolder(
+  location: string,
+  part: string | undefined,
+  staging: string | undefined,
+  signal: AbortSignal | undefined,
+): Promise<StagingFolder> {
+  const hash = createHash('sha256')
     .update(JSON.stringify([location.replace(/\/+$/, ''), part ?? null, process.getuid?.() ?? -1]))
     .digest('hex')
     .slice(0, 16);
-  const folder = join(staging ?? tmpdir(), `shardtool-staging-${name}`);
+  const above = staging ?? tmpdir();
+  const name = `shardtool-staging-${hash}`;
+  const path = join(above, name);
+  const lock = await asFileError(path, async () => {
+    makeFolder(above);
+    return lockFolderPatiently(above, `${name}.lock`, signal);
+  });
+  const close = (): void => {
+    rmSync(path, { recursive: true, force: true });
+    lock.release();
+  };
   try {
-    makeFolder(dirname(folder));
+    await asFileError(path, async () => makeOwnFolder(path));
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+  return { path, close };
+}
+
+async function asFileError<T>(folder: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (cause) {
+    if (!(cause instanceof Error && 'syscall' in cause)) throw cause;
+    const message = sentence`The staging folder ${folder} cannot be created (${cause.message}); set ${option('staging')} or TMPDIR to another local folder.`;
+    throw new FileError({ path: folder }, message, { cause });
+  }
+}
+
+function makeOwnFolder(folder: string): void {
+  try {
     mkdirSync(folder, { mode: 0o700 });
   } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code !== 'EEXIST') {
-      const message = sentence`The staging folder ${folder} cannot be created (${(cause as Error).message}); set ${option('staging')} or TMPDIR to another local folder.`;
-      throw new FileError({ path: folder }, message, { cause });
-    }
+    if ((cause as NodeJS.ErrnoException).code !== 'EEXIST') throw cause;
     const found = lstatSync(folder);
-    if (!found.isDirectory() || found.uid !== (process.getuid?.() ?? found.uid)) {
-      const message = sentence`The staging folder ${folder} does not belong to this user; remove it, or set ${option('staging')} to another folder.`;
-      throw new FileError({ path: folder }, message);
-    }
+    if (found.isDirectory() && found.uid === (process.getuid?.() ?? found.uid)) return;
+    const message = sentence`The staging folder ${folder} does not belong to this user; remove it, or set ${option('staging')} to another folder.`;
+    throw new FileError({ path: folder }, message);
   }
-  return folder;
 }
 
 /**
