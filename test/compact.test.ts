@@ -176,6 +176,30 @@ test('if another process changes a bucket during a compaction, the compaction ch
   expect(await sizesOf(output)).toEqual([6, 1, 1, 1, 1, 1]);
 });
 
+test('an overlay is not created if a compaction replaces its shards in the meantime, and can then be created again', async () => {
+  const output = 's3://compact/shards';
+  await daily(output);
+  let compaction: Promise<unknown> | undefined;
+  let isDone = false;
+  server.fault = ({ method, key }) => {
+    if (method !== 'PUT' || !key.endsWith('/fixed.jsonl')) return undefined;
+    compaction ??= compactDataset(output).then(() => {
+      isDone = true;
+    });
+    return isDone ? undefined : { status: 503, code: 'SlowDown' };
+  };
+  const options = { name: 'fixed', excludeKeys: ['cat/0'] };
+  await expect(addOverlay(output, options)).rejects.toThrow(
+    's3://compact/shards was changed by another process in the meantime, so the overlay "fixed" was not created',
+  );
+  await compaction;
+  server.fault = () => undefined;
+  expect(server.names('compact').filter((name) => name.includes('overlays/'))).toEqual([]);
+  const { samples } = await readManifest(output);
+  await addOverlay(output, options);
+  expect(await samplesOf(output, { overlay: 'fixed' })).toHaveLength(samples - 1);
+});
+
 test('the columns of inspect are kept', async () => {
   const output = newFolder();
   await daily(output);

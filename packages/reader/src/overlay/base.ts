@@ -1,6 +1,6 @@
 import { abortable, inTurn } from '@shardtool/base';
-import type { IndexPart, Overlay, OverlayHeader } from '@shardtool/format';
-import type { StorageOptions } from '@shardtool/storage';
+import { type IndexPart, type Overlay, OverlayError, type OverlayHeader, parseOverlay } from '@shardtool/format';
+import { openStorage, readWhole, type StorageOptions, shownLocation, splitLocation } from '@shardtool/storage';
 import type { IndexPieces } from '../dataset/inspection-columns.js';
 import { withInspection } from '../dataset/inspection-columns.js';
 import { openStored } from '../dataset/open-stored.js';
@@ -67,17 +67,21 @@ export async function* shownShards(
   }
 }
 
-/** Writes an overlay that was created for a base, unless its signal has aborted. Throws OverlayError if the name is taken, or FileError. */
+/**
+ * Writes an overlay that was created for a base, unless its signal has aborted. Throws OverlayError if the name is taken, or if
+ * the dataset was changed in the meantime, and FileError.
+ */
 export async function saveOn(
-  { location, storage, signal, stored, chain, counts }: OverlayBase,
+  base: OverlayBase,
   {
     name,
     note,
     isPacked,
-    file = overlayPath(location, name),
+    file = overlayPath(base.location, name),
   }: Pick<OverlayHeader, 'name' | 'note' | 'isPacked'> & { file?: string | undefined },
   entries: EntryBatches,
 ): Promise<{ readonly file: string; readonly hash: string }> {
+  const { storage, signal, stored, chain, counts } = base;
   checkOverlayName(name);
   signal?.throwIfAborted();
   const above = chain.at(-1);
@@ -89,5 +93,24 @@ export async function saveOn(
     note,
     isPacked,
   };
-  return { file, hash: await saveOverlay(file, header, entries, storage) };
+  const hash = await saveOverlay(file, header, entries, storage);
+  await refuseChanged(base, { name, file, hash });
+  return { file, hash };
+}
+
+/** Removes an overlay, and throws OverlayError, if a change that did not see it has replaced shards it was created for. */
+async function refuseChanged(
+  { location, storage, stored, counts }: OverlayBase,
+  { name, file, hash }: { readonly name: string; readonly file: string; readonly hash: string },
+): Promise<void> {
+  const now = await openStored(location, { storage });
+  const isSame = counts.length <= now.shards.length;
+  if (isSame && now.identityOfFirst(counts.length) === stored.identityOfFirst(counts.length)) return;
+  // A change that saw the overlay has moved its entries to the new shards.
+  if (parseOverlay(await readWhole(file, storage), shownLocation(file)).hash !== hash) return;
+  const { folder, name: own } = splitLocation(file);
+  await (await openStorage(folder, storage)).remove(own);
+  const path = shownLocation(location);
+  const message = `${path} was changed by another process in the meantime, so the overlay "${name}" was not created; run the same command again.`;
+  throw new OverlayError({ path }, message);
 }
