@@ -1,10 +1,21 @@
 // Seconds and peak memory of commands on a dataset of any number of samples, in shards of 10,000 whose payloads are holes
-// in the disk. "make" can be repeated if it is interrupted. The commands "erase" change the dataset.
+// in the disk. "make" can be repeated if it is interrupted. The commands "erase" change the dataset. So do "append of a day",
+// "restore" and "gc", which follow each other.
 // Usage: node bench/living.mjs make FOLDER SAMPLES
 //        node bench/living.mjs measure FOLDER [NAME ...]
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createWriteStream, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  createWriteStream,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer } from 'node:http';
 import path from 'node:path';
 import { keyOf, makeSparseDataset } from './sparse-dataset.mjs';
 
@@ -82,29 +93,43 @@ async function measureAll(dataset, names) {
         ...['--manifest', path.join(side, 'inventory.csv')],
       ],
     },
+    // New objects that are listed alone, as a hundredth of the samples, up to 100,000.
+    'append of a day': {
+      before: () => dayFiles(side, samples),
+      cli: [
+        ...['pack', 's3://bench-bucket', dataset, '--append', '--labels', path.join(side, 'scores-of-day.csv')],
+        ...['--manifest', path.join(side, 'day.csv')],
+      ],
+      isServed: true,
+    },
+    log: { cli: ['log', dataset] },
+    restore: { cli: () => ['restore', dataset, firstVersion(dataset)] },
+    gc: { cli: ['gc', dataset, '--keep', '1'] },
     'erase --keys': { cli: ['erase', dataset, '--keys', keys] },
     'erase --where': {
       cli: ['erase', dataset, '--where', `key in (${toErase(0.5).map((key) => `'${key}'`)})`],
     },
   };
   for (const name of names.length > 0 ? names : Object.keys(tasks)) {
-    const { before, cli, node, program, status = [0] } = tasks[name];
+    const { before, cli, node, program, status = [0], isServed = false } = tasks[name];
     await before?.();
     if (name === 'subset') rmSync(path.join(dataset, 'overlays', 'high.jsonl'), { force: true });
     if (name === 'relabel') rmSync(path.join(dataset, 'overlays', 'relabelled.jsonl'), { force: true });
     const bin = path.resolve(import.meta.dirname, '../packages/cli/lib/start.cjs');
-    await measure(name, samples, [program ?? process.execPath, ...(node ?? [bin, ...cli])], { status, side });
+    const args = node ?? [bin, ...(typeof cli === 'function' ? cli() : cli)];
+    await measure(name, samples, [program ?? process.execPath, ...args], { status, side, isServed });
   }
 }
 
-async function measure(name, samples, args, { status, side }) {
+async function measure(name, samples, args, { status, side, isServed }) {
+  const server = isServed ? await imageServer() : null;
   const started = performance.now();
   const child = spawn('/usr/bin/env', ['time', '-f', 'RSS %M CPU %U %S', ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
-    // No server is asked.
     env: {
       ...process.env,
-      AWS_ENDPOINT_URL: 'http://127.0.0.1:9',
+      // Nothing listens on port 9.
+      AWS_ENDPOINT_URL: `http://127.0.0.1:${server?.address().port ?? 9}`,
       AWS_REGION: 'us-east-1',
       SHARDTOOL_UNSIGNED: '1',
       SHARDTOOL_SIDECARS: path.join(side, 'sidecars'),
@@ -120,6 +145,7 @@ async function measure(name, samples, args, { status, side }) {
     error = (error + chunk).slice(-2000);
   });
   const [code] = await once(child, 'close');
+  server?.close();
   const seconds = (performance.now() - started) / 1000;
   const rss = Number(/RSS (\d+)/.exec(error)?.[1] ?? Number.NaN) / 1024;
   const cpu =
@@ -161,4 +187,39 @@ async function writeLines(file, count, head, lineOf) {
   }
   out.end(text);
   await once(out, 'finish');
+}
+
+/** Answers every request with the same image. */
+async function imageServer() {
+  const image = readFileSync(path.resolve(import.meta.dirname, '../test/fixtures/odd-images/one-pixel.jpg'));
+  const facts = { etag: '"1"', 'last-modified': new Date(0).toUTCString() };
+  const server = createServer(({ headers }, response) => {
+    const range = /^bytes=(\d+)-(\d+)/.exec(headers.range ?? '');
+    const [from, to] =
+      range === null ? [0, image.length] : [Number(range[1]), Math.min(image.length, Number(range[2]) + 1)];
+    const part = range && { 'content-range': `bytes ${from}-${to - 1}/${image.length}` };
+    response.writeHead(range ? 206 : 200, { ...facts, ...part, 'content-length': to - from });
+    response.end(image.subarray(from, to));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return server;
+}
+
+/** The new objects of a day, and labels with the column of the dataset. */
+async function dayFiles(side, samples) {
+  const { size } = statSync(path.resolve(import.meta.dirname, '../test/fixtures/odd-images/one-pixel.jpg'));
+  const count = Math.min(100_000, samples / 100);
+  const nameOf = (number) => `${keyOf(samples + number)}.JPEG`;
+  await writeLines(path.join(side, 'day.csv'), count, 'key,size\n', (number) => `${nameOf(number)},${size}\n`);
+  writeFileSync(path.join(side, 'scores-of-day.csv'), `path,score\n${nameOf(0)},0.5\n`);
+}
+
+/** The oldest version of a dataset that is kept. */
+function firstVersion(dataset) {
+  const folder = path.join(dataset, 'versions');
+  const names = readdirSync(folder).filter((name) => name.endsWith('.json'));
+  return names
+    .sort((a, b) => statSync(path.join(folder, a)).mtimeMs - statSync(path.join(folder, b)).mtimeMs)[0]
+    .slice(0, 64);
 }

@@ -375,7 +375,7 @@ test.each([
         convert: ['convert', place, copy, '--overwrite', '--seed', '1', '--max-shard-samples', '4', '--quiet'],
       };
       const [pair, isKilled] = [PAIRS[round % PAIRS.length]!, round >= PAIRS.length];
-      const two = random() < 0.5 ? pair : ([pair[1], pair[0]] as const);
+      const two: readonly (keyof typeof commands)[] = random() < 0.5 ? pair : [pair[1], pair[0]];
       const about = `SHARDTOOL_SEED=${SEED}, round ${round}, ${two.join(' and ')}${isKilled ? ', the first killed' : ''}`;
       const withoutErased = (files: ReadonlyMap<string, string>) =>
         new Map([...files].filter(([name]) => !erased.some((key) => name.startsWith(`${key}.`))));
