@@ -1,6 +1,6 @@
 /**
  * Takes features out of every image of a dataset, and writes them as columns by key to a Parquet file: here the mean of each
- * colour. Killed and run again it goes on behind the last batch that it wrote.
+ * colour. If it is killed and run again, it resumes after the last batch that it wrote.
  *
  *   node examples/features.mjs shards features.parquet
  *   npx shardtool overlay add shards colours --labels features.parquet

@@ -1,6 +1,6 @@
 /**
- * Trains a softmax regression on small crops, without any library. Killed and run again it goes on behind the last batch whose
- * checkpoint it wrote, and ends with the very weights of a run in one go.
+ * Trains a softmax regression on small crops, without any library. If it is killed and run again, it resumes after the last
+ * batch whose checkpoint it wrote, and ends with the same weights as an uninterrupted run.
  *
  *   node examples/train.mjs shards checkpoint.json
  */

@@ -52,7 +52,7 @@ export function deviceSuite({ ulp, slackBytes }: DeviceUnderTest): void {
   // In a lost context nothing can be freed.
   afterEach(({ task }) => task.meta.isContextLost || device.close());
 
-  test('bytes come back from the device as they were, whichever way they went', () => {
+  test('bytes are read back unchanged from the device, for every way of copying', () => {
     const bytes = Uint8Array.from({ length: 100_003 }, (_, i) => Math.imul(i, 2_654_435_761) >>> 24);
     const stream = device.createStream();
     const target = device.allocate(bytes.length);
@@ -82,13 +82,13 @@ export function deviceSuite({ ulp, slackBytes }: DeviceUnderTest): void {
     device.destroyStream(stream);
   });
 
-  test('uint8 batches come as the host has them, in both layouts', async () => {
+  test('uint8 batches equal those of the host, in both layouts', async () => {
     expect(summed(await seenOnDevice(device))).toEqual(summed(await seenOnHost()));
     const transform = [...pixels, { name: 'layout', layout: 'nchw' }] as const;
     expect(summed(await seenOnDevice(device, { transform }))).toEqual(summed(await seenOnHost({ transform })));
   });
 
-  test.each(['nchw', 'nhwc'] as const)('floats in %s are those of the CPU', async (layout) => {
+  test.each(['nchw', 'nhwc'] as const)('floats in %s equal those of the CPU', async (layout) => {
     const asTransform = async (dtype: 'float32' | 'float16'): Promise<void> => {
       const half = dtype === 'float16' ? [{ name: 'toDtype', dtype } as const] : [];
       const transform: TransformInput = [...pixels, normalize, ...half, { name: 'layout', layout }];
@@ -115,7 +115,7 @@ export function deviceSuite({ ulp, slackBytes }: DeviceUnderTest): void {
     );
   });
 
-  test('masks keep their values, and more images become what the images become', async () => {
+  test('masks keep their values, and extra images are converted like the images', async () => {
     await using dataset = await openDataset(maskedTar(10));
     const fields = { masks: ['seg.png', 'mask.npy'], extraImages: ['depth.npy'] };
     const transform = [{ name: 'randomResizedCrop', size: 24 }, { name: 'randomHorizontalFlip' }, normalize] as const;
@@ -143,7 +143,7 @@ export function deviceSuite({ ulp, slackBytes }: DeviceUnderTest): void {
     expect(at).toBe(expected.length);
   });
 
-  test('what lies on the images is on the device as it is on the host, in batches with many objects and with none', async () => {
+  test('annotations on the device equal those on the host, in batches with many objects and with none', async () => {
     await using dataset = await openDataset(annotatedTar(30));
     const options: LoaderOptions = {
       ...onHost,
@@ -188,7 +188,7 @@ export function deviceSuite({ ulp, slackBytes }: DeviceUnderTest): void {
     for await (const { objects } of plain) expect(objects).toBeNull();
   });
 
-  test('images of samples with several are on the device as on the host, with their offsets, in batches without any too', async () => {
+  test('samples with several images are on the device as on the host, with their offsets, also in batches without images', async () => {
     await using dataset = await openDataset(raggedTar(30));
     const options: LoaderOptions = { ...onHost, images: ['img.*'], transform: [...pixels, normalize], shuffle: false };
     let empty = 0;
@@ -213,7 +213,7 @@ export function deviceSuite({ ulp, slackBytes }: DeviceUnderTest): void {
     expect(empty).toBeGreaterThan(0);
   });
 
-  test('batches of several sizes come as the host has them, each with its crop, and a run goes on behind any', async () => {
+  test('batches of several sizes equal those of the host, each with its crop, and a run resumes after any of them', async () => {
     const buckets = [
       [24, 12],
       [16, 16],
@@ -240,7 +240,7 @@ export function deviceSuite({ ulp, slackBytes }: DeviceUnderTest): void {
     expect(rest).toEqual(expected.slice(4).map(({ keys }) => keys));
   });
 
-  test('a mixture says on the device, too, which dataset each row is from', async () => {
+  test('a mixture on the device states the dataset of each row', async () => {
     const other = await packedSmall({ samples: 20 }, { format: 'lmdb' });
     await using mixture = await openMixture([
       { dataset: shards, name: 'a', weight: 1 },
@@ -256,7 +256,7 @@ export function deviceSuite({ ulp, slackBytes }: DeviceUnderTest): void {
     expect(new Set(seen.flatMap(({ source }) => [...source!]))).toEqual(new Set([0, 1]));
   });
 
-  test('a slow consumer on a stream of its own has each batch whole before its memory is used again', async () => {
+  test('a slow consumer on another stream gets each batch intact, because its memory is reused only afterwards', async () => {
     const transform = [...pixels, { name: 'layout', layout: 'nchw' }] as const;
     const expected = summed(await seenOnHost({ transform }));
     const stream = device.createStream();
@@ -288,7 +288,7 @@ export function deviceSuite({ ulp, slackBytes }: DeviceUnderTest): void {
     device.destroyStream(stream);
   });
 
-  test('a batch says where it lies, and how', async () => {
+  test('a batch states its address, type, shape and strides', async () => {
     await using dataset = await openDataset(shards);
     await using loader = dataset.loader({ ...onDevice, device: { name: 'cuda', dtype: 'float16', layout: 'nhwc' } });
     for await (const batch of loader) {
@@ -303,7 +303,7 @@ export function deviceSuite({ ulp, slackBytes }: DeviceUnderTest): void {
     expect(loader.report().device!.deviceBytes).toBe(3 * 7 * 2880 * 2 + 7 * 2880 + 3 * (256 - ((7 * 2880 * 2) % 256)));
   });
 
-  test('a state is that of the batch that was delivered, whatever was taken ahead, and goes on there', async () => {
+  test('a state belongs to the delivered batch, however many were prepared ahead, and resumes there', async () => {
     const whole = summed(await seenOnDevice(device));
     await using dataset = await openDataset(shards);
     const loader = dataset.loader(onDevice);
@@ -314,7 +314,7 @@ export function deviceSuite({ ulp, slackBytes }: DeviceUnderTest): void {
     expect(summed(await seenOnDevice(device, { state: loader.state() }))).toEqual(whole.slice(4));
   });
 
-  test(`${BATCHES} batches take the memory of the first ones, on the host and on the device`, async () => {
+  test(`${BATCHES} batches need no more memory than the first ones, on the host and on the device`, async () => {
     setFlagsFromString('--expose-gc');
     const collect = runInNewContext('gc') as () => void;
     await using dataset = await openDataset(shards);
@@ -350,7 +350,7 @@ export function deviceSuite({ ulp, slackBytes }: DeviceUnderTest): void {
     expect(free - last.free).toBeLessThanOrEqual(slackBytes);
   });
 
-  test('out of memory is an error that says what to lower, and everything is given back', async () => {
+  test('running out of memory is an error that says what to lower, and everything is released', async () => {
     const before = device.freeBytes;
     const taken = takeAll(device);
     await using dataset = await openDataset(shards);
@@ -380,7 +380,7 @@ export function deviceSuite({ ulp, slackBytes }: DeviceUnderTest): void {
   });
 
   // This test must be last: after it nothing works on a GPU in this process.
-  test('a lost context raises in the loop, with the name of the call that saw it', async ({ task }) => {
+  test('a lost context is thrown in the loop, with the name of the call that detected it', async ({ task }) => {
     task.meta.isContextLost = true;
     const trap = device.functionOf(device.loadModule(TRAP), 'shardtool_trap');
     const stream = device.createStream();

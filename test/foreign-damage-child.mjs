@@ -1,5 +1,5 @@
-// Reads the damaged files that it is sent, one by one, as a loader or a conversion would, and answers for each with the number of
-// fields and what went wrong that should not: an error that is none of ours, bytes that nobody wrote, memory for more than there is.
+// Reads the damaged files that it receives, one by one, like a loader or a conversion. Returns for each the number of
+// fields and the unexpected results: another error than a ShardtoolError, bytes that were not written, too large allocations.
 import { createHash } from 'node:crypto';
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -115,7 +115,7 @@ async function walkStream(file, bytes, found) {
   for await (const _ of streamSamples(input, path.basename(file), null, payloads, 1 << 30, () => undefined));
 }
 
-/** A folder whose list is damaged: all beside it is what it was. */
+/** A folder whose list is damaged: all other files are intact. */
 async function walkListed(list, bytes, found) {
   const place = path.join(folder, path.dirname(list).replaceAll(path.sep, '_'));
   const name = path.basename(list);

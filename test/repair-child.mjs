@@ -1,8 +1,8 @@
-// Repairs in a process of its own: `node repair-child.mjs FOLDER`. Prints the report, and the most memory that the process had.
+// Repairs in a separate process: `node repair-child.mjs FOLDER`. Prints the report, and the peak memory of the process.
 import { readFileSync } from 'node:fs';
 import { repair } from '@shardtool/writer';
 
 const report = await repair(process.argv[2], { workers: 1 });
-// resourceUsage() counts the memory of whoever started the process.
+// resourceUsage() also counts the memory of the parent process.
 const [, peak] = /VmHWM:\s*(\d+) kB/.exec(readFileSync('/proc/self/status', 'utf8'));
 console.log(JSON.stringify({ ...report, peakBytes: peak * 1024 }));

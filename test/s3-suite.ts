@@ -49,7 +49,7 @@ export function s3Suite(name: string, start: ((folder: string) => Promise<S3Serv
       relay.requests = 0;
     });
 
-    test('what is put is listed, read at any position, and removed', async () => {
+    test('objects can be uploaded, listed, read at any position, and removed', async () => {
       const bytes = randomBytes(300_000);
       await storage.put('a b+c (1)é.tar', bytes);
       await storage.put('folder/inner', Buffer.from('x'));
@@ -74,7 +74,7 @@ export function s3Suite(name: string, start: ((folder: string) => Promise<S3Serv
       await expect(storage.open('a b+c (1)é.tar')).rejects.toThrow(/no such file/);
     });
 
-    test('what is there is not replaced where it has to be absent', async () => {
+    test('an existing object is not replaced with ifAbsent', async () => {
       await storage.put('once', Buffer.from('first'));
       await expect(storage.put('once', Buffer.from('second'), { ifAbsent: true })).rejects.toMatchObject({
         name: 'FileExistsError',
@@ -82,7 +82,7 @@ export function s3Suite(name: string, start: ((folder: string) => Promise<S3Serv
       expect((await storage.entry('once'))?.size).toBe('first'.length);
     });
 
-    test('a long file goes up in parts', async () => {
+    test('a long file is uploaded in parts', async () => {
       const file = path.join(emptyFolder(), 'long');
       const bytes = randomBytes((40 << 20) + 1);
       fs.writeFileSync(file, bytes);
@@ -94,7 +94,7 @@ export function s3Suite(name: string, start: ((folder: string) => Promise<S3Serv
       expect(target.equals(bytes)).toBe(true);
     });
 
-    test('pack, go on, replace and convert', async () => {
+    test('pack, repeat, overwrite and convert work', async () => {
       const packTo = (options: PackOptions = {}) => pack(images, 's3://bucket/whole', { ...OPTIONS, ...options });
       const there = path.join(folder, 'bucket/whole');
       await packTo();
@@ -110,7 +110,7 @@ export function s3Suite(name: string, start: ((folder: string) => Promise<S3Serv
       expect(digestsOf(path.join(folder, 'bucket/lmdb'))).toMatchObject(expected);
     });
 
-    test('a pack that is killed goes on with what is there, also where requests go wrong', async () => {
+    test('a killed pack resumes with the existing shards, even if requests fail', async () => {
       const staging = emptyFolder();
       const child = startPack(images, 's3://bucket/killed', { ...OPTIONS, staging });
       relay.fault = (n) => {
@@ -125,7 +125,7 @@ export function s3Suite(name: string, start: ((folder: string) => Promise<S3Serv
       expect(digestsOf(path.join(folder, 'bucket/killed'))).toEqual(digestsOf(local));
     });
 
-    test('an epoch is that of the disk where requests are reset, cut or refused, with a cache and without', async () => {
+    test('an epoch equals that of the disk if requests are reset, truncated or rejected, with and without a cache', async () => {
       const faults = ['reset', 'busy', 'cut'] as const;
       let given = 0;
       relay.fault = (n) => (n % 3 === 0 ? faults[given++ % 3] : undefined);
@@ -135,7 +135,7 @@ export function s3Suite(name: string, start: ((folder: string) => Promise<S3Serv
       expect(given).toBeGreaterThan(10);
     });
 
-    test('gs:// speaks the same way, with keys of its own', async () => {
+    test('gs:// uses the same protocol, with different keys', async () => {
       const storage = { endpointUrl: server.endpoint, region: S3_KEYS.AWS_REGION };
       const keys = { AWS_ACCESS_KEY_ID: 'nobody', AWS_SECRET_ACCESS_KEY: 'nothing' };
       Object.assign(process.env, keys, {
@@ -151,7 +151,7 @@ export function s3Suite(name: string, start: ((folder: string) => Promise<S3Serv
       Object.assign(process.env, S3_KEYS);
     });
 
-    test('wrong keys are an error without the secret', async () => {
+    test('the error for wrong keys does not contain the secret', async () => {
       process.env.AWS_SECRET_ACCESS_KEY = 'wrong-secret';
       const other = await openStorage('s3://bucket/', { endpointUrl: server.endpoint });
       const error: Error = await other.open('pre fix/long').catch((error) => error);

@@ -1,5 +1,5 @@
-// Walks the damaged shards that it is sent, one by one, and answers for each with the number of samples and what went
-// wrong that should not: an error that is none of ours or names no shard, or a place that lies outside the file.
+// Walks the damaged shards that it receives, one by one. Returns for each the number of samples and the unexpected
+// results: another error than a ShardtoolError, an error without a shard, or an offset outside the file.
 import { ShardtoolError } from '@shardtool/base';
 import { LmdbDatabase, lmdb, msgpack, openSource } from '@shardtool/format';
 

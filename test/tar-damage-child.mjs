@@ -1,5 +1,5 @@
-// Walks the archives whose paths it is sent, and answers for each with the number of samples and what went wrong that
-// should not: an error that is none of ours or names no shard and offset, or a place that lies outside the file.
+// Walks the archives whose paths it receives. Returns for each the number of samples and the unexpected results:
+// another error than a ShardtoolError, an error without shard and offset, or an offset outside the file.
 import { ShardtoolError } from '@shardtool/base';
 import { openSource, tar } from '@shardtool/format';
 

@@ -29,8 +29,8 @@ function skip(why) {
 }
 
 /**
- * Mounts a folder anew. Whoever gets it unmounts it, which tells how many reads waited at once; between `stop` and `goOn` every call hangs.
- * Null, and a line, where mounting is not allowed.
+ * Mounts a folder again. The caller unmounts it, which returns the maximum number of concurrent reads; between `stop` and
+ * `goOn` every call hangs. If mounting is not allowed, prints that and returns null.
  */
 export async function mountSlow(binary, folder, lookupUs, readUs) {
   const mount = mkdtempSync(path.join(tmpdir(), 'slowfs-'));

@@ -549,7 +549,7 @@ class Loader(KnownAttributes, Generic[Array, Images]):
         except ShardtoolError:
             raise
         except BaseException:
-            # The batch that was requested is lost, so this loop cannot go on.
+            # The batch that was requested is lost, so this loop cannot continue.
             reader.close()
             raise
         header = frame.header

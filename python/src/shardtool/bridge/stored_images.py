@@ -31,7 +31,7 @@ class ImagePlaces(NamedTuple):
     crc32: NDArray[np.float64]
     #: int32 [n], class numbers; -1 where a sample has none.
     labels: NDArray[np.int32]
-    #: The keys, if they were asked for.
+    #: The keys, if they were requested.
     keys: Optional[List[str]]
 
 

@@ -150,7 +150,7 @@ class _Pending:
 
 
 class PythonBatches(BatchesAhead[_Pending]):
-    """One loop's batches, which workers process before they are asked for."""
+    """One loop's batches, which workers process before they are requested."""
 
     def __init__(self, loader: Loader, reader: ReaderProcess, options: PythonOptions) -> None:
         super().__init__(loader, reader)
