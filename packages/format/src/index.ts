@@ -204,6 +204,7 @@ export {
   imageFieldOf,
   indexOfPositions,
   walkShardIndex,
+  walkShardToCopy,
 } from './shard-index/build-index.js';
 export { imageColumn } from './shard-index/image-column.js';
 export { addTo, IndexRows, type SampleRow } from './shard-index/index-rows.js';

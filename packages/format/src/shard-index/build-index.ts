@@ -34,6 +34,21 @@ export async function indexOfPositions(walk: AsyncIterable<readonly SamplePositi
 }
 
 /**
+ * Like {@link walkShardIndex}, for a caller that reads and checks every payload afterwards: the checks and the files that
+ * belong to no sample are those of {@link buildShardIndex}. Null if payloads have to be read first, because the layout
+ * stores the checksums of only some of them, or encodes them as values. Throws the errors of {@link walkShardIndex}.
+ */
+export async function walkShardToCopy(
+  layout: ShardLayout,
+  source: Source,
+  onSkipped: OnSkipped,
+): Promise<ShardIndex | null> {
+  const rows = new FoundRows();
+  for await (const samples of layout.samples(source, onSkipped)) for (const sample of samples) rows.add(sample);
+  return rows.needsPayloads ? null : rows.toWalkedIndex();
+}
+
+/**
  * Builds the index of a shard that has none, from its headers and payloads: positions, crc32, size and orientation of
  * the image (0, 0 and 1 if it is not an image), class number from the text of `cls`. A crc32 that the layout stores is
  * kept, whatever the bytes are now. Samples are in the order of the file; `source` is '', and label columns are those
@@ -116,13 +131,24 @@ class FoundRows {
   readonly #payloadOffset = new NumberList();
   readonly #payloadMsgpack = new NumberList();
   readonly #labels = new Map<string, ColumnValue[]>();
-  /** Whether the layout lacks the checksum of any payload. */
+  /** Whether the layout lacks the checksum of any payload, and whether it has that of any. */
   #lacksCrc32 = false;
+  #hasCrc32 = false;
+  #hasValues = false;
+
+  /** Whether only the payloads complete the checksums, or have to be decoded. */
+  get needsPayloads(): boolean {
+    return this.#hasValues || (this.#lacksCrc32 && this.#hasCrc32);
+  }
 
   /** Adds a sample and returns its payloads, which have to be read and noted. */
   add({ key, offset, bytes, fields, cls = -1, labels }: SamplePosition): Payload[] {
     const row = this.#rows.samples;
-    this.#lacksCrc32 ||= fields.some(({ crc32: known }) => known === undefined);
+    for (let i = 0; i < fields.length; i++) {
+      if (fields[i]!.crc32 === undefined) this.#lacksCrc32 = true;
+      else this.#hasCrc32 = true;
+      if (fields[i]!.msgpack === true) this.#hasValues = true;
+    }
     const unread = {
       source: '',
       crc32: fields.map(({ crc32: known = 0 }) => known),

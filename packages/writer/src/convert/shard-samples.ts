@@ -1,13 +1,11 @@
-import { checkFieldSum, countOf, crc32, DuplicateKeyError, ShardIndexError } from '@shardtool/base';
+import { checkFieldSum, crc32, DamagedShardError, DuplicateKeyError, FileError } from '@shardtool/base';
 import {
-  buildShardIndex,
   type ColumnType,
   type ColumnValue,
+  classNumber,
   headerOf,
   imageFieldOf,
-  layoutWith,
   openToConvert,
-  readShardIndex,
   renumberClasses,
   type ShardIndex,
 } from '@shardtool/format';
@@ -19,6 +17,7 @@ import { fieldOf, type NewField, type SampleFacts, withClass } from '../shard/pu
 import type { StoredSample } from '../shard/put-stored.js';
 import { SeenKeys } from '../shard/seen-keys.js';
 import { PIECE_BYTES } from '../source/ahead/file-access.js';
+import { type FoundIndex, findIndex } from './found-index.js';
 import { SPLIT_COLUMN } from './input/foreign-columns.js';
 import { type Recast, recastIndex } from './input/recast.js';
 import { type ViewedShard, wholeIndex } from './input/view.js';
@@ -41,24 +40,45 @@ export interface ShardSamples {
   close(): Promise<void>;
 }
 
+const CLASS_FIELD = 'cls';
+/** Columns of {@link ShardSamples.valuesOf} whose values are in the payloads, if no index has them. */
+const IN_PAYLOADS = ['class', 'width', 'height'];
+
 /**
- * Opens the samples of a shard. With `viewed` the samples and classes are those of its index. Every field is checked
- * against its crc32. Throws ShardIndexError for an index of another pack and FileError; `read` throws
- * {@link SampleChecksumError} with shard and key for a damaged sample. The caller closes it.
+ * Opens the samples of a shard. With `viewed` the samples and classes are those of its index. Every field that has a
+ * crc32 is checked against it. `valuesOf` is only called with the column `sortBy`. Throws ShardIndexError for an index
+ * of another pack and FileError; `read` throws {@link SampleChecksumError} with shard and key for a damaged sample, and
+ * FileChangedError for a shard without checksums that was changed meanwhile. The caller closes it.
  */
 export async function openShardSamples(
   input: DatasetShard,
   target: Pick<ShardTarget, 'layout' | 'columnTypes' | 'maxSampleBytes'>,
   viewed?: ViewedShard,
   recast: Recast | null = null,
+  sortBy?: string,
 ): Promise<ShardSamples> {
-  const {
-    index: own,
-    skippedEntries,
-    skippedLinks,
-  } = viewed === undefined
-    ? await indexOf(input)
-    : { index: await wholeIndex(viewed), skippedEntries: 0, skippedLinks: 0 };
+  const isWhole = (recast !== null && recast.where !== null) || (sortBy !== undefined && IN_PAYLOADS.includes(sortBy));
+  const found = viewed === undefined ? await findIndex(input, isWhole) : await indexOfView(viewed);
+  try {
+    return await samplesOf(input, target, found, viewed, recast);
+  } catch (error) {
+    await found.source?.close();
+    throw error;
+  }
+}
+
+async function indexOfView(viewed: ViewedShard): Promise<FoundIndex> {
+  const index = await wholeIndex(viewed);
+  return { index, isWalked: false, skippedEntries: 0, skippedLinks: 0, source: null, checkSame: async () => {} };
+}
+
+async function samplesOf(
+  input: DatasetShard,
+  target: Pick<ShardTarget, 'layout' | 'columnTypes' | 'maxSampleBytes'>,
+  { index: own, isWalked, skippedEntries, skippedLinks, source, checkSame }: FoundIndex,
+  viewed: ViewedShard | undefined,
+  recast: Recast | null,
+): Promise<ShardSamples> {
   // A view uses the class numbers of its dataset.
   const numbers = viewed === undefined ? (input.classNumbers ?? null) : null;
   const renumbered = {
@@ -70,31 +90,55 @@ export async function openShardSamples(
   // A pack makes sure of that.
   if (input.record === null) refuseRepeatedKeys(input.name, index.key, taken);
   const hasOtherClass = viewed !== undefined || (recast !== null && recast.from !== 'field');
-  const dataset = datasetOf(input, index, target.maxSampleBytes, viewed);
+  // If only the headers were walked, the class is in a field that is now read.
+  const isClassField = isWalked && !hasOtherClass;
+  const classOf = (row: number, field: Uint8Array | undefined): number => {
+    if (!isClassField || field === undefined) return index.cls[row]!;
+    const cls = classNumber(field);
+    return numbers === null ? cls : (numbers[cls] ?? -1);
+  };
+  let unused = source;
+  const open = async () => {
+    const opened = unused ?? (await openToConvert(input.format, input.path, input.reading, input.storage));
+    unused = null;
+    return opened;
+  };
+  const dataset = datasetOf(input, index, target.maxSampleBytes, viewed === undefined ? open : viewed.open);
   const samples = taken === null ? index.samples : taken.reduce((sum, one) => sum + one, 0);
   const { imageOnly = false, table } = target.layout;
   const asStored = (fields: readonly NewField[], cls: number) =>
     table === undefined
       ? withClass(hasOtherClass ? fields.filter(({ name }) => name !== 'cls') : fields, cls, imageOnly)
       : inTable(table, fields);
-  async function* read(mayBeLarge: boolean): AsyncGenerator<StoredSample> {
+  async function* stored(mayBeLarge: boolean): AsyncGenerator<StoredSample> {
     for (const run of runsOf(index, mayBeLarge)) {
       if (run.isLarge) {
         const row = run.from;
         if (taken?.[row] === 0) continue;
-        const cls = index.cls[row]!;
+        const heads = isWalked ? await headsOf(dataset, index, row) : undefined;
+        const cls = classOf(row, heads?.cls);
         const fields = asStored(await fieldsInPieces(dataset, index, row), cls);
-        yield { key: index.key[row]!, fields, facts: factsOf({ label: cls }, index, row), bytes: index.bytes[row]! };
+        yield { key: index.key[row]!, fields, facts: factsOf(cls, heads, index, row), bytes: index.bytes[row]! };
         continue;
       }
       for await (const sample of dataset.samples({ from: run.from, to: run.to, checksum: true, reuse: true })) {
         const row = sample.index;
         if (taken?.[row] === 0) continue;
-        if (table !== undefined) checkClass(sample, table, hasOtherClass, input.name);
-        const fields = asStored(fieldsOf(sample, index, row), sample.label);
-        yield { key: sample.key, fields, facts: factsOf(sample, index, row), bytes: index.bytes[row]! };
+        const cls = classOf(row, sample.fields.cls);
+        if (table !== undefined) checkClass(sample, cls, table, hasOtherClass, input.name);
+        const fields = asStored(fieldsOf(sample, index, row), cls);
+        yield { key: sample.key, fields, facts: factsOf(cls, sample.fields, index, row), bytes: index.bytes[row]! };
       }
     }
+  }
+  async function* read(mayBeLarge: boolean): AsyncGenerator<StoredSample> {
+    try {
+      yield* stored(mayBeLarge);
+    } catch (error) {
+      // A damaged payload that is stored compressed is first found here, by the function that reads bytes.
+      throw error instanceof FileError && error.cause instanceof DamagedShardError ? error.cause : error;
+    }
+    await checkSame();
   }
   return {
     samples,
@@ -104,7 +148,10 @@ export async function openShardSamples(
     leftOut: index.samples - samples - (skipped?.samples ?? 0),
     valuesOf: (column, names) => selected(columnOf(index, column, names), taken),
     read,
-    close: () => dataset.close(),
+    async close() {
+      await dataset.close();
+      await unused?.close();
+    },
   };
 }
 
@@ -145,6 +192,20 @@ function* runsOf({ samples, bytes }: ShardIndex, mayBeLarge: boolean) {
     while (!isLarge && to < samples && !(mayBeLarge && bytes[to]! > HELD_BYTES)) to++;
     yield { from, to, isLarge };
   }
+}
+
+/** The class field of a sample that is read in pieces, and the first bytes of its image. */
+async function headsOf(dataset: Dataset, { fields }: ShardIndex, row: number): Promise<Record<string, Uint8Array>> {
+  const heads: Record<string, Uint8Array> = {};
+  const having = [...fields].filter(([, { offset }]) => offset[row]! >= 0);
+  const image = imageFieldOf(having.map(([name]) => ({ name })));
+  for (const [name, { offset, bytes }] of having) {
+    if (name !== image && name !== CLASS_FIELD) continue;
+    const head = new Uint8Array(bytes[row]! > HELD_BYTES ? PIECE_BYTES : bytes[row]!);
+    await dataset.files.read(0, offset[row]!, head);
+    heads[name] = head;
+  }
+  return heads;
 }
 
 /** The fields of a sample that is read in pieces. A wrong checksum is reported with the last piece. */
@@ -211,28 +272,6 @@ function withAll({ columns, samples }: ShardIndex, types: ShardTarget['columnTyp
   return new Map(Array.from(types, ([name, type]) => [name, valuesOf(name, type)]));
 }
 
-/** Returns the index next to the shard, or one made from its headers and payloads. */
-async function indexOf(
-  input: DatasetShard,
-): Promise<{ readonly index: ShardIndex; readonly skippedEntries: number; readonly skippedLinks: number }> {
-  const skipped = { entries: 0, links: 0 };
-  if (input.indexPath !== null) {
-    const index = await readShardIndex(input.indexPath, undefined, input.storage);
-    if (input.record !== null && input.record.samples !== index.samples) throw wrongIndex(input, index.samples);
-    return { index, skippedEntries: 0, skippedLinks: 0 };
-  }
-  const source = await openToConvert(input.format, input.path, input.reading, input.storage);
-  try {
-    const index = await buildShardIndex(await layoutWith(input.format, input.reading), source, (_, __, kind) => {
-      if (kind === 'link') skipped.links++;
-      else skipped.entries++;
-    });
-    return { index, skippedEntries: skipped.entries, skippedLinks: skipped.links };
-  } finally {
-    await source.close();
-  }
-}
-
 /** Throws {@link DuplicateKeyError} if two selected samples have the same key, as no layout that is written allows. */
 function refuseRepeatedKeys(shard: string, keys: readonly string[], taken: Uint8Array | null): void {
   const seen = new SeenKeys();
@@ -245,20 +284,14 @@ function refuseRepeatedKeys(shard: string, keys: readonly string[], taken: Uint8
   }
 }
 
-function wrongIndex({ name, indexPath, record }: DatasetShard, found: number): ShardIndexError {
-  const message = `${indexPath} has ${countOf(found, 'sample')}, but according to dataset.json ${name} has ${record!.samples}: one of the two belongs to another pack; restore it.`;
-  return new ShardIndexError({ shard: name, path: indexPath! }, message);
-}
-
 /** Opens the one shard as a dataset, which reads ahead in large pieces and verifies checksums. */
 function datasetOf(
-  { name, path, format, storage, bytes, reading }: DatasetShard,
+  { name, path, format, storage, bytes }: DatasetShard,
   index: ShardIndex,
   maxSampleBytes: number,
-  viewed?: ViewedShard,
+  open: ViewedShard['open'],
 ): Dataset {
   const { samples } = index;
-  const open = viewed === undefined ? () => openToConvert(format, path, reading, storage) : viewed.open;
   const shard = {
     name,
     path,
@@ -286,18 +319,20 @@ function fieldsOf({ fields }: Sample, index: ShardIndex, row: number) {
   return Object.entries(fields).map(([name, payload]) => fieldOf(name, payload, index.fields.get(name)!.crc32?.[row]));
 }
 
-/** Probes the image now if that has not been done yet. */
+/** The facts in the index, and the size of the image in `fields` if it is not in the index. */
 function factsOf(
-  { label: cls, fields }: Pick<Sample, 'label'> & Partial<Pick<Sample, 'fields'>>,
+  cls: number,
+  fields: Readonly<Record<string, Uint8Array>> | undefined,
   index: ShardIndex,
   row: number,
 ): SampleFacts {
+  const source = index.source[row]!;
   if (index.orientation[row] === 0 && fields !== undefined) {
     const image = imageFieldOf(Object.keys(fields).map((name) => ({ name })));
     const header = image === undefined ? null : headerOf(fields[image]!);
     const { width, height, orientation } = header ?? { width: 0, height: 0, orientation: 1 };
-    return { source: index.source[row]!, width, height, orientation, cls };
+    return { source, width, height, orientation, cls };
   }
-  const [source, width, height] = [index.source[row]!, index.width[row]!, index.height[row]!];
+  const [width, height] = [index.width[row]!, index.height[row]!];
   return { source, width, height, orientation: index.orientation[row]!, cls };
 }

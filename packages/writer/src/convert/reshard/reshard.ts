@@ -126,10 +126,15 @@ async function* samplesOf(
 }
 
 /** Null for a shard of which nothing is selected. */
-async function openShard(input: Input, target: ShardTarget, shard: number): Promise<ShardSamples | null> {
+async function openShard(
+  input: Input,
+  target: ShardTarget,
+  shard: number,
+  sortBy?: string,
+): Promise<ShardSamples | null> {
   if ('view' in input && input.samples[shard] === 0) return null;
   const viewed = 'view' in input ? await viewedShard(input.view, shard) : undefined;
-  return openShardSamples(input.shards[shard]!, target, viewed, input.recast ?? null);
+  return openShardSamples(input.shards[shard]!, target, viewed, input.recast ?? null, sortBy);
 }
 
 async function* ordered(
@@ -143,7 +148,7 @@ async function* ordered(
   const values = order.sortBy === undefined ? null : new SortValues(order.sortBy);
   let samples = 0;
   for (let shard = 0; shard < input.shards.length; shard++) {
-    const opened = await openShard(input, target, shard);
+    const opened = await openShard(input, target, shard, order.sortBy);
     if (opened === null) continue;
     samples += opened.samples;
     values?.add(opened.valuesOf(order.sortBy!, input.classes));

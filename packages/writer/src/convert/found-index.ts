@@ -1,0 +1,90 @@
+import { countOf, FileChangedError, ShardIndexError } from '@shardtool/base';
+import {
+  buildShardIndex,
+  layoutWith,
+  openToConvert,
+  readShardIndex,
+  type ShardIndex,
+  type Source,
+  walkShardToCopy,
+} from '@shardtool/format';
+import { entryAt, isRemote } from '@shardtool/storage';
+import type { DatasetShard } from '../shard/dataset-shards.js';
+
+/** The index of a shard to convert: the one next to it, or one made from the shard itself. */
+export interface FoundIndex {
+  readonly index: ShardIndex;
+  /**
+   * True if the index was made from headers alone. It then lacks image sizes and the classes in class fields, and
+   * checksums unless the layout stores them.
+   */
+  readonly isWalked: boolean;
+  readonly skippedEntries: number;
+  readonly skippedLinks: number;
+  /** The shard, if it was opened to make the index. The caller closes it. */
+  readonly source: Source | null;
+  /** Throws {@link FileChangedError} if the shard was changed or replaced since it was walked. */
+  checkSame(): Promise<void>;
+}
+
+/**
+ * Finds the index of a shard. Unless `isWhole`, it is made without the payloads of a local file, which the caller reads
+ * once anyway. A remote shard is always read as a whole, so that payloads are compared with those of a second transfer.
+ * Throws ShardIndexError for an index of another pack, and the errors of `buildShardIndex`.
+ */
+export async function findIndex(input: DatasetShard, isWhole: boolean): Promise<FoundIndex> {
+  const { name, format, path, reading, storage, indexPath, record } = input;
+  if (indexPath !== null) {
+    const index = await readShardIndex(indexPath, undefined, storage);
+    if (record !== null && record.samples !== index.samples) throw wrongIndex(input, index.samples);
+    return { index, isWalked: false, ...skippedBy({ entries: 0, links: 0 }), source: null, checkSame: noCheck };
+  }
+  const version = isWhole || isRemote(path) ? undefined : (await entryAt(path))?.version;
+  const source = await openToConvert(format, path, reading, storage);
+  try {
+    const layout = await layoutWith(format, reading);
+    if (version !== undefined) {
+      const skipped = { entries: 0, links: 0 };
+      const index = await walkShardToCopy(layout, source, counting(skipped));
+      const checkSame = async () => {
+        if ((await entryAt(path))?.version !== version) throw changed(name, path);
+      };
+      if (index !== null) return { index, isWalked: true, ...skippedBy(skipped), source, checkSame };
+    }
+    const skipped = { entries: 0, links: 0 };
+    const index = await buildShardIndex(layout, source, counting(skipped));
+    return { index, isWalked: false, ...skippedBy(skipped), source, checkSame: noCheck };
+  } catch (error) {
+    await source.close();
+    throw error;
+  }
+}
+
+interface Skipped {
+  entries: number;
+  links: number;
+}
+
+function counting(skipped: Skipped) {
+  return (_name: string, _offset: number, kind?: 'link'): void => {
+    if (kind === 'link') skipped.links++;
+    else skipped.entries++;
+  };
+}
+
+function skippedBy({ entries, links }: Skipped): Pick<FoundIndex, 'skippedEntries' | 'skippedLinks'> {
+  return { skippedEntries: entries, skippedLinks: links };
+}
+
+/** Checksums show whether payloads have changed. */
+async function noCheck(): Promise<void> {}
+
+function wrongIndex({ name, indexPath, record }: DatasetShard, found: number): ShardIndexError {
+  const message = `${indexPath} has ${countOf(found, 'sample')}, but according to dataset.json ${name} has ${record!.samples}: one of the two belongs to another pack; restore it.`;
+  return new ShardIndexError({ shard: name, path: indexPath! }, message);
+}
+
+function changed(shard: string, path: string): FileChangedError {
+  const message = `${path} has changed while it was converted; wait until it is written, then convert again.`;
+  return new FileChangedError({ shard, path }, message);
+}

@@ -1,0 +1,39 @@
+/** A conversion reads the payloads of shards without an index once, and finds what an index would have said. */
+import { cpSync, existsSync, readdirSync, rmSync } from 'node:fs';
+import path from 'node:path';
+import type { OutputLayoutName } from '@shardtool/format';
+import { convert, indexShards } from '@shardtool/writer';
+import { expect, test } from 'vitest';
+import { emptyFolder, packedPhotos } from './datasets.js';
+import { datasetDigestsOf, newFolder } from './pack-workbench.js';
+
+/** Shards of this layout as other software writes them: without indexes and dataset.json. */
+async function foreign(format: OutputLayoutName): Promise<string> {
+  const [made, folder] = [newFolder(), emptyFolder()];
+  await convert(await packedPhotos(), made, { format, workers: 1 });
+  const shards = format === 'parquet' ? path.join(made, 'data') : made;
+  const isShard = (name: string) => name.endsWith(`.${format}`) && existsSync(path.join(shards, name));
+  for (const name of readdirSync(shards).filter(isShard))
+    cpSync(path.join(shards, name), path.join(folder, name), { recursive: true });
+  return folder;
+}
+
+test.each(['tar', 'msgpack', 'parquet'] as const)(
+  'shards of %s give the same files whether they were indexed before or not, in their order or sorted by width',
+  async (format) => {
+    const shards = await foreign(format);
+    const before: Record<string, string>[] = [];
+    const options = [{}, { format: 'msgpack' }, { sortBy: 'width' }, { where: 'width > 300' }] as const;
+    const convertAll = async (check: (digests: Record<string, string>, number: number) => void) => {
+      for (const [number, chosen] of options.entries()) {
+        const output = newFolder();
+        await convert(shards, output, { workers: 1, ...chosen });
+        check(datasetDigestsOf(output), number);
+        rmSync(output, { recursive: true });
+      }
+    };
+    await convertAll((digests) => before.push(digests));
+    await indexShards([shards]);
+    await convertAll((digests, number) => expect(digests).toEqual(before[number]));
+  },
+);
