@@ -1,4 +1,4 @@
-import { Worker } from 'node:worker_threads';
+import { type MessagePort, Worker } from 'node:worker_threads';
 import { ShardtoolError, WorkerDiedError } from '../errors.js';
 import { type ErrorClasses, recordError, reviveError } from './error-record.js';
 
@@ -19,6 +19,8 @@ export interface WorkerThreadOptions<Message> {
   /** Path of the built script. */
   readonly script: URL;
   readonly workerData: unknown;
+  /** Ports in `workerData`, which belong to the thread from now on. */
+  readonly ports?: MessagePort[];
   /** Name of the thread in messages: `Decode worker 3`. */
   readonly name: string;
   /**
@@ -40,13 +42,14 @@ export class WorkerThread<Message> {
   #hasEnded = false;
 
   constructor(options: WorkerThreadOptions<Message>) {
-    const { script, workerData, name, youngGenerationMb, errors } = options;
+    const { script, workerData, ports, name, youngGenerationMb, errors } = options;
     const end = (reason: Error): void => {
       if (!this.#hasEnded) options.onEnd(reason);
       this.#hasEnded = true;
     };
     this.#thread = new Worker(script, {
       workerData,
+      ...(ports && { transferList: ports }),
       name,
       resourceLimits: { maxYoungGenerationSizeMb: youngGenerationMb },
       ...FLAGS,

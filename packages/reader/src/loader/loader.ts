@@ -16,10 +16,9 @@ import type { LoaderTotals } from './metrics/totals.js';
 import { type CheckedOptions, checkOptions, type LoaderOptions } from './options.js';
 import { type Place, Progress } from './progress.js';
 import { leastBytes } from './read/least-bytes.js';
-import { fetchFirstIndexes } from './read/readers/opening.js';
 import { ReadHistory } from './read/readers/read-history.js';
 import { FreeSlots } from './ring/free-slots.js';
-import { type Running, startRunning } from './running.js';
+import { type Running, startRunning, startWorkers, type Workers } from './running.js';
 import { checkScheduled, type ScheduledTransform, TransformSchedule } from './setup/transform-schedule.js';
 import { type LoaderSetup, setUp, setUpSchedule } from './setup.js';
 
@@ -97,8 +96,13 @@ export class Loader<Content extends BatchContent = BatchContent>
     const loop = new Loop(this.#options.signal);
     this.#loop = loop;
     let isWhole = false;
+    let workers = null as Workers | null;
     try {
-      const setup = await loop.orStopped(() => this.#prepare());
+      const setup = await loop.orStopped(() => {
+        // Starting a thread takes longer than the setup, so both run at the same time.
+        if (this.#starting === null) workers = startWorkers(this.#options);
+        return this.#prepare();
+      });
       await this.#service.start(this.#options.metrics, process.env, () => ({
         labels: { rank: String(setup.order.rank), loader: this.#name },
         totals: this.totals(),
@@ -109,8 +113,11 @@ export class Loader<Content extends BatchContent = BatchContent>
         await stopEngine(this.#letGo());
       const place = this.#progress.startLoop();
       if (place !== null) {
-        this.#fetchFirst(setup, place);
-        const running = await loop.orStopped(() => this.#start(setup));
+        const running = await loop.orStopped(() => {
+          const own = workers;
+          workers = null;
+          return this.#start(setup, own);
+        });
         // The types of the batches follow from the same options.
         const batches = loop.batches(() => this.#begin(setup, running, place, startedAt));
         yield* batches as AsyncGenerator<Batch<Content>, undefined>;
@@ -118,6 +125,7 @@ export class Loader<Content extends BatchContent = BatchContent>
       isWhole = true;
     } finally {
       await loop.end();
+      await workers?.close();
       this.#counts.statistics.ended();
       // If the loader was closed in the meantime, a later loop may have started.
       if (this.#loop === loop) {
@@ -276,17 +284,11 @@ export class Loader<Content extends BatchContent = BatchContent>
     throw new OptionError({}, 'There is no state before the first batch: request a batch first, or await info().');
   }
 
-  /** If indexes are remote, those of the first batch are fetched while the workers start. */
-  #fetchFirst({ order, store }: LoaderSetup, place: Place): void {
-    if (this.#running !== null || !this.#dataset.files.isSlow || order.unit === 'sample') return;
-    const plan = order.plan(place);
-    fetchFirstIndexes(plan.under ?? plan, order.samplesOf, store);
-  }
-
-  #start(setup: LoaderSetup): Promise<Running> {
+  #start(setup: LoaderSetup, workers: Workers | null): Promise<Running> {
     if (this.#starting === null) {
       const giveUp = new AbortController();
-      const starting = { giveUp, running: startRunning(setup, this.#context, giveUp.signal) };
+      const own = workers ?? startWorkers(this.#options);
+      const starting = { giveUp, running: startRunning(setup, this.#context, own, giveUp.signal) };
       this.#starting = starting;
       starting.running.then(
         (running) => {

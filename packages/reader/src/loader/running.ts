@@ -1,3 +1,4 @@
+import { coresOfThisRank } from '@shardtool/base';
 import type { StoredDataset } from '../dataset/stored-dataset.js';
 import type { CheckedOptions } from './options.js';
 import { EpochReaders } from './read/readers/epoch-readers.js';
@@ -16,7 +17,15 @@ export interface Running {
   readonly output: LoaderSetup['output'];
 }
 
-/** Starts the decode workers and lays out the memory. `slotFileSlots`: the slots that are free in the option `slotFile`. */
+/** Starts decode workers before it is known what they do: at most one per core, in case that there is no memory for more. */
+export function startWorkers({ workers }: CheckedOptions): Workers {
+  const cores = coresOfThisRank();
+  return Engine.workers(Math.min(workers ?? cores, cores));
+}
+
+export type Workers = ReturnType<typeof Engine.workers>;
+
+/** Lays out the memory, and gives the decode workers their work. If this fails, it ends them. `slotFileSlots`: the slots that are free in the option `slotFile`. */
 export async function startRunning(
   { order, output, store, memory, staysInShards }: LoaderSetup,
   context: {
@@ -25,6 +34,7 @@ export async function startRunning(
     readonly history: ReadHistory;
     readonly slotFileSlots: FreeSlots;
   },
+  workers: Workers,
   giveUp: AbortSignal,
 ): Promise<Running> {
   const { files } = context.dataset;
@@ -49,7 +59,10 @@ export async function startRunning(
     slotFile,
     freeSlots: slotFile === undefined ? new FreeSlots() : context.slotFileSlots,
   };
-  const engine = await Engine.start(engineOptions, giveUp);
+  const engine = await Engine.start(engineOptions, workers, giveUp).catch(async (error: unknown) => {
+    await workers.close();
+    throw error;
+  });
   const readers = new EpochReaders({
     files,
     store,

@@ -9,7 +9,8 @@ import type { DecodeMode } from '../transform/plan.js';
 import { checkFormatOf, decodeModeOf, warnOfOtherCodec } from './loader-state.js';
 import type { CheckedOptions } from './options.js';
 import { CachedBytes } from './read/cached-bytes.js';
-import { type LoaderMemory, setUpMemory } from './setup/memory.js';
+import { fetchFirstIndexes } from './read/readers/opening.js';
+import { keepIndexes, type LoaderMemory, setUpMemory } from './setup/memory.js';
 import { type LoaderBuckets, refuseBucketState, setUpBuckets } from './setup/order/bucket-order.js';
 import { cutDatasets } from './setup/order/cut-datasets.js';
 import { type LoaderOrder, setUpOrder } from './setup/order/order.js';
@@ -99,12 +100,18 @@ export async function setUp(
   if (base.groupSize > 1) refuseSplitGroups(options);
   const buckets = await bucketsOf(dataset, base, options);
   const order = buckets?.order ?? base;
+  const { files } = dataset;
+  await files.measure();
+  keepIndexes(dataset, order, options);
+  // Each request to remote storage takes long, so those for the indexes of the first batch begin as soon as it is known.
+  if (files.isSlow && order.unit !== 'sample') {
+    const plan = order.plan(order.begin);
+    fetchFirstIndexes(plan.under ?? plan, order.samplesOf, files.store);
+  }
   const decode = decodeModeOf(options.decode, options.state);
   checkFormatOf(formatOf(options), options.state);
   const output = await setUpOutput(dataset, outputRequest(options, { decode, buckets, schedule }));
   warnOfOtherCodec(options.state, output.codec?.name ?? null, decode);
-  const { files } = dataset;
-  await files.measure();
   const { cache, cacheSize } = options;
   const cached = cache === undefined ? null : cachedBytes(dataset, order, await CacheFolder.open(cache, cacheSize));
   // Fetching a crop index costs bytes, and if reads are slow, there usually is enough time to decode without it.

@@ -35,7 +35,7 @@ export async function setUpMemory(
   output: LoaderOutput,
   options: MemoryRequest,
 ): Promise<LoaderMemory> {
-  const { batchSize, streams, streamRanks } = order;
+  const { batchSize } = order;
   const { prefetchBatches } = options;
   const slots = planMemory({
     slots: prefetchBatches,
@@ -45,11 +45,6 @@ export async function setUpMemory(
     scratchBytes:
       output.decoder === null ? 0 : Math.max(scratchBytesFor(output.decoder, options.maxPixels), mixBytes(output)),
   });
-  // Single samples can come from the streams of any rank.
-  const indexes = 2 * (streams / streamRanks) + 16 + (options.aspectBuckets === undefined ? 0 : streams);
-  // If the unit is a sample, every block has samples of many shards, and all fit the shuffle buffers.
-  const most = order.unit === 'sample' ? dataset.shards.length : order.isScattered ? SCATTERED_INDEXES : indexes;
-  dataset.files.keepIndexes(Math.min(dataset.shards.length, most));
   const begin = order.isOver ? { epoch: order.begin.epoch + 1, position: 0 } : order.begin;
   const held = order.held(prefetchBatches);
   if (options.staysInShards) return { slots, readBuffers: noReadBuffers(held.buffers), heldBytes: 0 };
@@ -65,6 +60,19 @@ export async function setUpMemory(
     limitBytes: options.readBufferBytes,
   });
   return { slots, readBuffers, heldBytes: heldBytesOf(dataset, order, options) };
+}
+
+/** Keeps the indexes of the shards in memory from which samples are read at the same time. */
+export function keepIndexes(
+  dataset: StoredDataset,
+  { unit, streams, streamRanks, isScattered }: LoaderOrder,
+  { aspectBuckets }: Pick<CheckedOptions, 'aspectBuckets'>,
+): void {
+  // Single samples can come from the streams of any rank.
+  const indexes = 2 * (streams / streamRanks) + 16 + (aspectBuckets === undefined ? 0 : streams);
+  // If the unit is a sample, every block has samples of many shards, and all fit the shuffle buffers.
+  const most = unit === 'sample' ? dataset.shards.length : isScattered ? SCATTERED_INDEXES : indexes;
+  dataset.files.keepIndexes(Math.min(dataset.shards.length, most));
 }
 
 /** Bytes of the rows that a worker keeps aside while it mixes a batch. */

@@ -4,7 +4,7 @@
  * asynchronous.
  */
 
-import { parentPort, workerData } from 'node:worker_threads';
+import { parentPort } from 'node:worker_threads';
 import { SampleDecodeError, type SentencePart, sentenceOf } from '@shardtool/base';
 import { createDecoder, type Decoder, type DecoderOptions, OtherSize } from '../../decode/decoder.js';
 import type { Mixes } from '../../transform/mixes/mix-option.js';
@@ -13,6 +13,7 @@ import { Control, type ControlBuffers } from '../ring/control.js';
 import { emptyJob, type Job, WHOLE_BATCH } from '../ring/job.js';
 import { scratchAddress } from '../ring/slots.js';
 import type { ResolvedSteps } from '../setup/custom-steps.js';
+import { firstMessage } from './first-message.js';
 import { OtherArray } from './rows/array-rows.js';
 import type { ListImage } from './rows/list-rows.js';
 import { Payloads } from './rows/payloads.js';
@@ -55,7 +56,7 @@ export interface BadRow {
 
 export type WorkerMessage = { readonly kind: 'ready' } | BadRow | ListImage;
 
-const data = workerData as DecodeWorkerData;
+const data = firstMessage<DecodeWorkerData>() ?? process.exit();
 const control = new Control(data.control);
 const payloads = new Payloads(data, control);
 const facts = new BatchFacts({ slots: data.plan.slots, rows: data.rows }, data.facts);

@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import { WorkerThread } from '@shardtool/base';
+import type { WaitingWorkerData } from './first-message.js';
 
 /** Size of the young generation in MiB. It is small because no object is kept longer than one sample. */
 const YOUNG_GENERATION_MB = 4;
@@ -10,38 +12,47 @@ const YOUNG_GENERATION_MB = 4;
  */
 const START_PATIENCE_MS = 5000;
 
+/** What the workers of a pool do. */
+interface WorkOfPool<Message> {
+  readonly workerData: (worker: number) => unknown;
+  readonly onMessage: (message: Message) => void;
+  readonly onFailure: () => void;
+}
+
 /**
  * Worker threads that live as long as the pool. They keep the process alive only while the consumer waits for a batch,
  * so that a program that stops reading can exit. A worker that ends on its own is a failure, which the consumer
  * receives as an error.
  */
 export class DecodeWorkers<Message> {
+  readonly #entry: URL;
   readonly #workers: WorkerThread<never>[] = [];
+  /** By worker: where it gets its first message. */
+  readonly #ports: MessagePort[] = [];
+  /** See {@link WaitingWorkerData}. */
+  readonly #gate = new Int32Array(new SharedArrayBuffer(4));
   #closing = false;
   #failure: Error | undefined;
-  readonly #onFailure: () => void;
+  #work: WorkOfPool<Message> | null = null;
   /** Each resolves when its worker has started, or has ended. */
   readonly #starting: Promise<void>[] = [];
 
   /**
-   * Starts `count` workers with the built file `entry`, without waiting for them: jobs may be published at once. A worker that cannot
-   * start is a failure of the pool.
+   * Starts `count` threads of the built file `entry`, without waiting for them. They wait for {@link begin}: a thread
+   * takes longer to start than most loaders to find out what it has to do. A worker that cannot start is a failure of
+   * the pool.
    */
-  static start<Message extends { readonly kind: string }>(options: {
-    readonly entry: URL;
-    readonly count: number;
-    readonly workerData: (worker: number) => unknown;
-    readonly onMessage: (message: Message) => void;
-    readonly onFailure: () => void;
-  }): DecodeWorkers<Message> {
-    const pool = new DecodeWorkers<Message>(options.onFailure);
-    for (let i = 0; i < options.count; i++) pool.#starting.push(pool.#startWorker(i, options));
-    pool.unref();
-    return pool;
+  constructor(entry: URL, count: number) {
+    this.#entry = entry;
+    this.#grow(count);
   }
 
-  private constructor(onFailure: () => void) {
-    this.#onFailure = onFailure;
+  /** Gives `count` workers their data. Threads that are missing are started. Jobs may be published at once. */
+  begin(count: number, work: WorkOfPool<Message>): void {
+    this.#work = work;
+    this.#grow(count);
+    this.#give(work.workerData);
+    if (this.#failure !== undefined) work.onFailure();
   }
 
   /** Why the pool has failed. Undefined if it works. */
@@ -61,36 +72,44 @@ export class DecodeWorkers<Message> {
    * Tells the workers to end with `stop`, which those that are still starting do when they have started. Terminates those that do not
    * end in time.
    */
-  async close(stop: () => void): Promise<void> {
+  async close(stop: () => void = () => {}): Promise<void> {
     this.#closing = true;
+    if (this.#work === null) this.#give(() => null);
     stop();
     await settledInTime(this.#starting);
     await WorkerThread.whenEnded(this.#workers);
   }
 
-  #startWorker(
-    index: number,
-    options: {
-      readonly entry: URL;
-      readonly workerData: (worker: number) => unknown;
-      readonly onMessage: (message: Message) => void;
-    },
-  ): Promise<void> {
+  #grow(count: number): void {
+    while (this.#workers.length < count) this.#starting.push(this.#startWorker(this.#workers.length));
+    this.unref();
+  }
+
+  #give(first: (worker: number) => unknown): void {
+    for (const [i, port] of this.#ports.entries()) port.postMessage(first(i));
+    Atomics.store(this.#gate, 0, 1);
+    Atomics.notify(this.#gate, 0);
+  }
+
+  #startWorker(index: number): Promise<void> {
+    const { port1, port2 } = new MessageChannel();
+    this.#ports.push(port1);
     return new Promise((resolve) => {
       const worker = new WorkerThread<Message & { readonly kind: string }>({
-        script: options.entry,
-        workerData: options.workerData(index),
+        script: this.#entry,
+        workerData: { worker: index, gate: this.#gate, port: port2 } satisfies WaitingWorkerData,
+        ports: [port2],
         name: `Decode worker ${index}`,
         youngGenerationMb: YOUNG_GENERATION_MB,
         onMessage: (message) => {
           if (message.kind === 'ready') resolve();
-          else options.onMessage(message);
+          else this.#work!.onMessage(message);
         },
         onEnd: (reason) => {
           resolve();
           if (this.#closing || this.#failure !== undefined) return;
           this.#failure = reason;
-          this.#onFailure();
+          this.#work?.onFailure();
         },
       });
       this.#workers.push(worker);

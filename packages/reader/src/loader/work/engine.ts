@@ -79,8 +79,13 @@ export class Engine {
   readonly #pool: DecodeWorkers<WorkerMessage>;
   #onMessage: (message: WorkerMessage) => void = () => {};
 
-  /** `giveUp` aborts a start in progress, with the signal's reason. */
-  static async start(options: EngineOptions, giveUp: AbortSignal): Promise<Engine> {
+  /** Starts decode workers before it is known what they do, for {@link start}. */
+  static workers(count: number): DecodeWorkers<WorkerMessage> {
+    return new DecodeWorkers(new URL('./decode-worker.cjs', import.meta.url), count);
+  }
+
+  /** `pool` belongs to the engine from now on. `giveUp` aborts a start in progress, with the signal's reason. */
+  static async start(options: EngineOptions, pool: DecodeWorkers<WorkerMessage>, giveUp: AbortSignal): Promise<Engine> {
     const plan = movedPlan(options.plan, options.freeSlots.place(options.plan));
     const wakeSignal = new WakeSignal();
     const control = Control.create({ slots: plan.slots, jobs: plan.slots * options.rows });
@@ -108,9 +113,7 @@ export class Engine {
     giveUp.throwIfAborted();
     const shardPaths = ShardPaths.of(options.shardPaths);
     let engine: Engine | undefined;
-    const pool = DecodeWorkers.start<WorkerMessage>({
-      entry: new URL('./decode-worker.cjs', import.meta.url),
-      count: plan.workers,
+    pool.begin(plan.workers, {
       workerData: (worker): DecodeWorkerData => ({
         worker,
         control: control.buffers,
