@@ -220,7 +220,8 @@ test('a conversion from a bucket does not resume if its shards have changed', as
 
 test('a location in a bucket with only images, or with nothing, is reported as such', async () => {
   expect((await shardtool('ls', 's3://b/images')).stderr).toContain('holds images as single files');
-  expect((await shardtool('ls', 's3://b/nowhere')).stderr).toBe(
-    'shardtool: Nothing found at s3://b/nowhere: check the location.\n',
-  );
+  const nowhere = await shardtool('ls', 's3://b/nowhere');
+  expect(nowhere.stderr).toBe('shardtool: Nothing found at s3://b/nowhere: check the location.\n');
+  // As for a folder that does not exist.
+  expect(nowhere.code).toBe(2);
 });

@@ -34,9 +34,7 @@ test('verify --since skips shards that were found intact since then, and writes 
   const second = await shardtool('verify', shards, '--since', '30d');
   expect([second.code, second.stdout]).toEqual([
     0,
-    expect.stringMatching(
-      /^0 shards, 0 samples.*\nNo shard remains to be verified; the check of every shard is from 20/,
-    ),
+    expect.stringMatching(/^No shard remains to be verified; the check of every shard is from 20/),
   ]);
   age(shards, 31 * DAY_MS);
   expect(await verify(shards, { since: 30 * DAY_MS })).toMatchObject({ shards: 6 });

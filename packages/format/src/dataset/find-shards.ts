@@ -1,6 +1,14 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { didYouMean, FileError, inLanes, OptionError, reasonOf, UnfinishedPackError } from '@shardtool/base';
+import {
+  didYouMean,
+  FileError,
+  FileNotFoundError,
+  inLanes,
+  OptionError,
+  reasonOf,
+  UnfinishedPackError,
+} from '@shardtool/base';
 import {
   canBeListed,
   expandBraces,
@@ -228,9 +236,9 @@ function shardFolders(names: readonly string[]): string[] {
   return folders.map((name) => name.split('/')[0]!);
 }
 
-function nothingThere(location: string): FileError {
+function nothingThere(location: string): FileNotFoundError {
   const path = shownLocation(location);
-  return new FileError({ path }, `Nothing found at ${path}: check the location.`);
+  return new FileNotFoundError({ path }, `Nothing found at ${path}: check the location.`);
 }
 
 /** How many folders deep to look for shards: `CONFIG/train/0000.parquet`. */

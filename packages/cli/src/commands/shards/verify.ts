@@ -215,8 +215,9 @@ function describe(report: VerifyReport, check: Given['check']): string {
     ? ''
     : '; without an index there are no checksums to compare ("shardtool index" writes one)';
   const size = `${countOf(shards, 'shard')}, ${countOf(samples, 'sample')}, ${formatSize(bytes)}`;
+  const isDone = report.record !== null && shards === 0;
   return [
-    `${size}: ${outcome}${odd}${unknown}`,
+    ...(isDone ? [] : [`${size}: ${outcome}${odd}${unknown}`]),
     ...entriesLine(report.skippedEntries),
     ...(report.record === null ? [] : recordLines(report.record)),
   ].join('\n');
