@@ -1,6 +1,6 @@
 /**
- * The benches of this tree with its own packages and with those of another checkout, in turn, and what the one is by the
- * other. Both run the same scripts: a copy of this folder stands beside links to the other checkout's packages.
+ * Runs the benches of this tree in turn with its own packages and with those of another checkout, and compares the figures.
+ * Both run the same scripts: a copy of this folder is placed next to links to the other checkout's packages.
  */
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
@@ -12,8 +12,8 @@ import { median } from './peers/measure.mjs';
 const root = fileURLToPath(new URL('..', import.meta.url));
 
 /**
- * Runs each of `benches` ({ name, script, args }) `rounds` times in each tree, the two taking turns to be first, and prints a
- * table: medians, and the median and range of the ratios within a round. More than 1 is better here, whatever is measured.
+ * Runs each of `benches` ({ name, script, args }) `rounds` times in each tree and prints a table: medians, and the median and
+ * range of the ratios within a round. The trees alternate in running first. A ratio above 1 means that this tree is better.
  */
 export function runAgainst(checkout, benches, rounds = 7) {
   const other = treeWith(path.resolve(checkout));
@@ -28,7 +28,7 @@ export function runAgainst(checkout, benches, rounds = 7) {
   }
 }
 
-/** A tree with the benches of this one and the packages of `checkout`, which has been built. */
+/** Makes a tree with the benches of this checkout and the packages of `checkout`, which has been built. */
 function treeWith(checkout) {
   const tree = fs.mkdtempSync(path.join(os.tmpdir(), 'shardtool-against-'));
   for (const name of ['packages', 'node_modules']) fs.symlinkSync(path.join(checkout, name), path.join(tree, name));
@@ -49,7 +49,7 @@ function treeWith(checkout) {
   return tree;
 }
 
-/** The names by which benches import inner modules, and the file of each. */
+/** The names under which benches import inner modules, and the file of each. */
 function innerModules(folder) {
   const scripts = fs.readdirSync(folder, { recursive: true }).filter((file) => file.endsWith('.mjs'));
   const names = scripts.flatMap((file) => [
@@ -58,7 +58,7 @@ function innerModules(folder) {
   return names.map(([, name, folderOf, module]) => [name, `./packages/${folderOf}/dist/${module}.js`]);
 }
 
-/** Where an inner module lies in that checkout: at the same path, or where its package has the only file of its name. */
+/** The path of an inner module in that checkout: the same path, or that of the only file of this name in its package. */
 function findModule(checkout, file) {
   if (fs.existsSync(path.join(checkout, file))) return file;
   const dist = file.split('/').slice(0, 4).join('/');
@@ -70,7 +70,7 @@ function findModule(checkout, file) {
   return same.length === 1 ? `${dist}/${same[0]}` : null;
 }
 
-/** Figures by name: { isRate, here, there }, a value a round in both. */
+/** Figures by name: { isRate, here, there }, with one value per round in both lists. */
 function takeTurns({ name, script, args }, other, rounds) {
   const figures = new Map();
   for (let round = 0; round < rounds; round++) {
@@ -101,7 +101,7 @@ function run(tree, script, args) {
   fs.rmSync(path.dirname(file), { recursive: true, force: true });
   if (status !== 0) throw new Error(`${script} in ${tree} ended with ${status ?? signal}:\n${stderr || stdout}`);
   if (lines.length === 0)
-    throw new Error(`${script} gives no figures: it has to call rate() or cost() of figures.mjs.`);
+    throw new Error(`${script} reported no figures: it has to call rate() or cost() of figures.mjs.`);
   return lines.map((line) => JSON.parse(line));
 }
 

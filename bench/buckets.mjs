@@ -1,10 +1,10 @@
 /**
- * What batches of several sizes cost: how soon 10 million samples have their first batch, and how fast batches come out of large
- * and of small photos, against a plain bucket sampler with PyTorch's DataLoader and torchvision.
+ * Measures the cost of batches of several sizes: the time to the first batch of 10 million samples, and the rate of batches of
+ * large and of small photos, compared with a plain bucket sampler with PyTorch's DataLoader and torchvision.
  *
  *   node bench/buckets.mjs [--rounds 3] [--workers 2] [--large 240] [--small 2400] [--samples 10000000] [--python python3]
  *
- * Needs a build (npm run build). The contestants take turns, and what is quoted is the median of the rounds' ratios.
+ * Needs a build (npm run build). The contestants take turns. The median of the ratios of all rounds is printed.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -66,7 +66,7 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** 10 million samples: the first time, and when what was counted is kept. */
+/** 10 million samples: the first time, and again when the counts are cached. */
 async function firstBatches() {
   const samples = Number(values.samples);
   if (samples === 0) return;
@@ -99,7 +99,7 @@ async function firstBatches() {
   rmSync(place, { recursive: true });
 }
 
-/** Photos of about this size in the shapes that cameras and their owners make. */
+/** Photos of about this size, in the usual aspect ratios of cameras and crops. */
 async function photosOf(size, count) {
   const made = path.join(folder, `made-${size}`);
   await makePhotos({ count, size: parsed(size), out: made, log: () => {} });

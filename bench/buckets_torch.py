@@ -1,4 +1,4 @@
-"""A plain bucket sampler with PyTorch's DataLoader and torchvision: one epoch, then images a second as JSON.
+"""A plain bucket sampler with PyTorch's DataLoader and torchvision. Runs one epoch, and prints images per second as JSON.
 
 python bench/buckets_torch.py LIST WORKERS BATCH, where LIST is a JSON file {"sizes": [[h, w]], "files": [[path, bucket]]}.
 """
@@ -35,7 +35,7 @@ class Photos(torch.utils.data.Dataset):
 
 
 class BucketSampler:
-    """Shuffles, and gives a batch as soon as as many of a size are there."""
+    """Shuffles the files, and yields a batch as soon as a bucket has enough of them."""
 
     def __iter__(self):
         order = list(range(len(given["files"])))

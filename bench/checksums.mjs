@@ -1,6 +1,6 @@
 /**
- * What it costs to check every field that is delivered: CPU time a sample and rate of whole epochs with `checksum: 'always'` and
- * with `'never'`, in turns, over photos with a class, json, text and bytes beside each: once with these fields, once without them.
+ * Measures the cost of checking every delivered field: CPU time per sample and rate of whole epochs with `checksum: 'always'` and
+ * with `'never'`, in turns. Each photo has a class, json, text and bytes. One run delivers these fields, another does not.
  *
  *   node bench/checksums.mjs [--count 600] [--rounds 9] [--workers 1] [--transform train224]
  */
@@ -32,7 +32,7 @@ try {
   const dataset = await openDataset(folder);
   const KINDS = ['always, fields', 'never, fields', 'always', 'never'];
   const found = Object.fromEntries(KINDS.map((kind) => [kind, []]));
-  // The first turn fills the page cache, and has V8 compile what it runs.
+  // The first turn fills the page cache, and V8 compiles the code.
   for (let round = -1; round < Number(options.rounds); round++) {
     for (const turn of KINDS.keys()) {
       const kind = KINDS[(turn + round + KINDS.length) % KINDS.length];
@@ -43,7 +43,7 @@ try {
   await dataset.close();
   for (const [kind, rounds] of Object.entries(found)) {
     const [cpu, images] = [median(rounds.map((one) => one.cpu)), median(rounds.map((one) => one.rate))];
-    console.log(`checksum ${kind}: ${cpu.toFixed(0)} microseconds of CPU a sample, ${images.toFixed(0)} images/s`);
+    console.log(`checksum ${kind}: ${cpu.toFixed(0)} microseconds of CPU per sample, ${images.toFixed(0)} images/s`);
     cost(`CPU a sample, ${kind}`, cpu);
     rate(`images/s, ${kind}`, images);
   }
@@ -75,7 +75,7 @@ async function write() {
   await writer.close();
 }
 
-/** Microseconds of CPU a sample, over all threads, and images a second. */
+/** Microseconds of CPU per sample, over all threads, and images per second. */
 async function epoch(dataset, kind, number) {
   const checksum = kind.split(',')[0];
   const fields = kind.endsWith('fields') ? ['json', 'txt', 'cls', 'bin'] : [];

@@ -1,6 +1,6 @@
 /**
- * Loaders with crop indexes against the same ones without, on one set of shards: CPU time and wall-clock time a sample of whole
- * epochs, in turns. Also what packing costs with them, and which samples went which way.
+ * Compares loaders with and without crop indexes on the same shards, in turns: CPU time and wall-clock time per sample of whole
+ * epochs. Also measures what crop indexes add to packing, and how many samples were decoded with them.
  *
  *   node bench/crop-index.mjs [--photos FOLDER] [--size 500x375] [--count 1536] [--rounds 7] [--workers 1]
  */
@@ -51,7 +51,7 @@ try {
   rmSync(folder, { recursive: true });
 }
 
-/** CPU seconds of one pack, in a process of its own. */
+/** CPU seconds of one pack, in a separate process. */
 function pack(index, name) {
   const target = path.join(folder, name);
   const code = `
@@ -99,9 +99,9 @@ async function compare(shards) {
   const ratio = (kind) => median(without[kind].map((time, round) => time / by[kind][round])).toFixed(2);
   for (const kind of ['cpu', 'wall']) {
     const [a, b] = [without, by].map((one) => median(one[kind]).toFixed(0));
-    console.log(`${kind} time a sample: ${a} us without, ${b} us with: ${ratio(kind)} times as fast`);
+    console.log(`${kind} time per sample: ${a} us without, ${b} us with: ${ratio(kind)} times as fast`);
   }
-  console.log(`${spliced} of ${spliced + others} samples of the last epoch were decoded by the index`);
+  console.log(`${spliced} of ${spliced + others} samples of the last epoch were decoded with the index`);
   for (const { dataset, loader } of contestants) {
     await loader.close();
     await dataset.close();

@@ -1,8 +1,8 @@
-"""Reads tars through the .idx files beside them with NVIDIA DALI on the CPU, and again without them.
+"""Reads tars with NVIDIA DALI on the CPU, with the .idx files next to them and again without.
 
     python bench/dali-index.py SHARDS
 
-SHARDS is a folder of tars packed with `--index dali`. Ends with an error unless DALI finds the same samples both ways.
+SHARDS is a folder of tars packed with `--index dali`. Exits with an error unless DALI finds the same samples both ways.
 Needs the package nvidia-dali-cuda120 (about 400 MB; no GPU is used).
 """
 
@@ -33,5 +33,5 @@ def contents(tars, indexes):
 tars = sorted(glob.glob(os.path.join(sys.argv[1], "*.tar")))
 with_indexes = contents(tars, [tar[: -len(".tar")] + ".idx" for tar in tars])
 if with_indexes != contents(tars, []):
-    sys.exit("DALI reads other samples through the indexes than without them")
-print(f"DALI {dali.__version__} reads the same {len(with_indexes)} samples of {len(tars)} tars through the indexes as without them")
+    sys.exit("DALI reads other samples with the indexes than without them")
+print(f"DALI {dali.__version__} reads the same {len(with_indexes)} samples of {len(tars)} tars with the indexes as without them")

@@ -1,9 +1,9 @@
-"""PyTorch's DataLoader over shardtool.Dataset and over ImageFolder, in turns, with the same transforms of Python.
+"""PyTorch's DataLoader over shardtool.Dataset and over ImageFolder, in turns, with the same Python transforms.
 
     python bench/dataset_in_dataloader.py SHARDS PHOTOS [--start fork|spawn] [--workers 2] [--batch 64] [--rounds 5]
                                           [--transform timm|crop]
 
-SHARDS are the packed PHOTOS. `timm` is timm's A1 (as in bench/recipes.mjs), `crop` only RandomResizedCrop and a flip.
+SHARDS are PHOTOS after packing. `timm` is timm's A1 (as in bench/recipes.mjs), `crop` only RandomResizedCrop and a flip.
 Both loaders keep their workers, and their epochs take turns: the first of each warms up. Prints the images per second,
 the milliseconds of CPU per image of the workers and their readers, and the ratio of the rates, for each round and as
 medians.
@@ -99,7 +99,7 @@ def main():
         measure(loader)
     rounds = []
     for number in range(options.rounds):
-        # Each goes first in every other round.
+        # They alternate in running first.
         order = (0, 1) if number % 2 == 0 else (1, 0)
         measured = {which: measure(loaders[which]) for which in order}
         (own, own_cpu), (other, other_cpu) = measured[0], measured[1]

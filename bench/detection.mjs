@@ -1,7 +1,7 @@
 /**
- * torchvision's large-scale jitter preset for detection (ScaleJitter, RandomCrop with padding, RandomHorizontalFlip, to float), from
- * JPEG files and COCO's annotations to batches of floats and boxes: shardtool, and PyTorch's DataLoader with torchvision v2 on
- * tensors, in turns, with the same workers.
+ * Compares shardtool with PyTorch's DataLoader and torchvision v2 on tensors, in turns and with the same number of workers:
+ * torchvision's large-scale jitter preset for detection (ScaleJitter, RandomCrop with padding, RandomHorizontalFlip, to float),
+ * from JPEG files and COCO's annotations to batches of floats and boxes.
  *
  *   node bench/detection.mjs --python PYTHON [--width 640] [--height 480] [--count 256] [--side 1024] [--rounds 3] [--workers 2]
  *                            [--batch 8]

@@ -1,7 +1,7 @@
-"""The other side of detection.mjs.
+"""torchvision's part of detection.mjs.
 
-detection_torchvision.py make FOLDER WIDTH HEIGHT COUNT    photos of that size with boxes, and annotations.json, as COCO has them
-detection_torchvision.py rate FOLDER SIDE WORKERS BATCH    images a second of torchvision's large-scale jitter preset on them
+detection_torchvision.py make FOLDER WIDTH HEIGHT COUNT    photos of that size with boxes, and annotations.json in COCO's format
+detection_torchvision.py rate FOLDER SIDE WORKERS BATCH    images per second of torchvision's large-scale jitter preset on them
 """
 import json
 import os

@@ -1,7 +1,7 @@
-/** What a bench found, for other programs: a line of JSON each in the file that SHARDTOOL_FIGURES names, if it names one. */
+/** Figures of a bench for other programs. If SHARDTOOL_FIGURES names a file, each figure is written there as a line of JSON. */
 import { appendFileSync } from 'node:fs';
 
-/** So many a second, or a ratio: more is better. */
+/** A number per second, or a ratio: more is better. */
 export function rate(name, value) {
   note({ name, value, isRate: true });
 }

@@ -1,11 +1,11 @@
 /**
- * What packing is for: the same photos, not in the page cache, opened file by file in shuffled order, and streamed out of
- * shards, without decoding them; and a loader with two workers over the plain folder and over the shards.
+ * Measures what packing gains: the same photos, not in the page cache, opened file by file in shuffled order, and streamed from
+ * shards, without decoding; and a loader with two workers over the plain folder and over the shards.
  *
  *   node bench/files-vs-shards.mjs [--photos FOLDER] [--count 30000] [--rounds 3]
  *
- * Linux. Pages leave the cache by posix_fadvise; as root, the kernel's cached inodes and directory entries go as well, as
- * after a reboot. A disk that is itself cached by a host below it is faster than the same disk on bare metal.
+ * Linux only. posix_fadvise drops pages from the cache. As root, the kernel's cached inodes and directory entries are dropped as
+ * well, as after a reboot. The disk of a virtual machine can be faster than bare metal, because the host caches it too.
  */
 import fs from 'node:fs';
 import { createRequire } from 'node:module';
@@ -57,7 +57,7 @@ for (let round = 0; round < rounds; round++) {
       if (state === 'cold') evict([...files, ...shardFiles]);
       const started = performance.now();
       const count = await read();
-      if (count !== photos.count) throw new Error(`${name}: ${count} photos came instead of ${photos.count}.`);
+      if (count !== photos.count) throw new Error(`${name}: expected ${photos.count} photos, but read ${count}.`);
       seconds.get(name)[state].push((performance.now() - started) / 1000);
     }
   }
@@ -108,7 +108,7 @@ async function load(location) {
   return count;
 }
 
-/** A function that puts files out of the page cache, and whatever else it may. */
+/** Returns a function that drops files from the page cache, and as root also inodes and directory entries. */
 function openEvictor() {
   const libc = koffi.load(null);
   const sync = libc.func('sync', 'void', []);
@@ -138,7 +138,7 @@ function shuffled(list) {
 function print() {
   const perSecond = (list) => Math.round(photos.count / median(list)).toLocaleString('en-US');
   const inodes =
-    process.getuid() === 0 ? 'pages, inodes and directory entries' : 'pages, but not inodes (that takes root)';
+    process.getuid() === 0 ? 'pages, inodes and directory entries' : 'pages, but not inodes (which requires root)';
   console.log(
     `${photos.count} photos, ${Math.round(photos.bytes / photos.count)} bytes on average, medians of ${rounds} rounds; ` +
       `cold: without ${inodes} in memory.\n`,

@@ -1,15 +1,15 @@
 /**
- * The three layouts against each other and against Python's lmdb, from the page cache, in rounds that alternate:
+ * Compares the three layouts with each other and with Python's lmdb, from the page cache, in alternating rounds:
  *
  *   node bench/formats.mjs [PHOTOS] [--rounds 3] [--folder FOLDER]
  *
  * - streaming: every byte of every sample once, in order, as a ratio to tar and to a cursor of Python's lmdb that touches
- *   the bytes (one of each cache line; the scan alone maps pages and reads nothing);
- * - packing: photos to shards, as a ratio to tar and to Python's lmdb in one transaction, fsync at the end in all;
- * - random access: samples by key, one after the other, of a shard that is in the page cache.
+ *   one byte of each cache line (the scan alone maps pages and reads nothing);
+ * - packing: photos to shards, as a ratio to tar and to Python's lmdb in one transaction, each with fsync at the end;
+ * - random access: samples by key, one after the other, from a shard in the page cache.
  *
- * PHOTOS is a folder as `bench/make-photos.mjs` makes it. Python is SHARDTOOL_PYTHON, else python3, with lmdb and numpy;
- * without it its lines are left out.
+ * PHOTOS is a folder made by `bench/make-photos.mjs`. Python is SHARDTOOL_PYTHON or python3, with lmdb and numpy. Without
+ * these, the lines of Python's lmdb are omitted.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -59,7 +59,7 @@ print(time.perf_counter() - start)
 `;
 
 const hasPython = spawnSync(python, ['-c', 'import lmdb, numpy']).status === 0;
-if (!hasPython) console.log(`${python} with lmdb and numpy is not here: Python's lmdb is left out`);
+if (!hasPython) console.log(`${python} with lmdb and numpy was not found: Python's lmdb is omitted`);
 
 /** Seconds that a Python program measured. */
 function pythonSeconds(program, ...args) {
@@ -78,7 +78,7 @@ async function secondsOf(task) {
 const theirs = "Python's lmdb";
 let touched = 0;
 
-/** Packs into each layout; the folders of the last round stay. Whole packs of one worker, scan and start included. */
+/** Packs into each layout with one worker, including start and scan. The folders of the last round are kept. */
 async function packAll() {
   const seconds = {};
   for (const format of LAYOUTS) {
@@ -126,7 +126,7 @@ async function lookUpAll() {
 
 const median = (list) => list.toSorted((a, b) => a - b)[list.length >> 1];
 
-/** Runs every contestant once a round and prints rates, and the medians of the ratios within a round. */
+/** Runs every contestant once per round, and prints rates and the medians of the ratios within a round. */
 async function compare(title, run, count) {
   await run();
   const results = [];
@@ -138,7 +138,7 @@ async function compare(title, run, count) {
     const ratios = ['tar', theirs]
       .filter((other) => results[0][other] !== undefined && other !== name)
       .map((other) => `${median(results.map((seconds) => seconds[other] / seconds[name])).toFixed(2)} of ${other}`);
-    console.log(`  ${name.padEnd(14)} ${perSecond.toLocaleString('en').padStart(9)} a second  ${ratios.join(', ')}`);
+    console.log(`  ${name.padEnd(14)} ${perSecond.toLocaleString('en').padStart(9)} per second  ${ratios.join(', ')}`);
   }
 }
 
@@ -153,4 +153,4 @@ try {
 } finally {
   rmSync(work, { recursive: true, force: true });
 }
-if (Number.isNaN(touched)) throw new Error('not every byte was there');
+if (Number.isNaN(touched)) throw new Error('some bytes were not read');

@@ -1,6 +1,6 @@
 /**
- * `shardtool inspect`: its rate beside a loader with `resize: 256` on the same shards, in turns with as many workers; the search for
- * copies that look alike among a million hashes; and how many planted copies of the example photos are found.
+ * Measures `shardtool inspect`: its rate compared with a loader with `resize: 256` on the same shards, in turns, with the same
+ * number of workers; the search for near-duplicates among a million hashes; and how many planted copies of photos it finds.
  *
  *   node bench/inspect.mjs [--count 2000] [--rounds 5] [--workers 2] [--hashes 1000000]
  */
@@ -27,7 +27,7 @@ const { values: options } = parseArgs({
   },
 });
 const workers = Number(options.workers);
-/** What is done to a photo, and what the copy is called. */
+/** Changes that make a copy of a photo, by name. */
 const PLANTED = {
   'compressed anew, quality 40': (image) => image.jpeg({ quality: 40 }),
   'half the size': (image, { width }) => image.resize(Math.round(width / 2)).jpeg({ quality: 90 }),
@@ -70,7 +70,7 @@ async function compareRates() {
   }
   for (const [name, rounds] of Object.entries(found)) {
     const [images, cpu] = [median(rounds.map((one) => one.rate)), median(rounds.map((one) => one.cpu))];
-    console.log(`${name}: ${images.toFixed(0)} images/s, ${cpu.toFixed(0)} microseconds of CPU an image`);
+    console.log(`${name}: ${images.toFixed(0)} images/s, ${cpu.toFixed(0)} microseconds of CPU per image`);
     rate(`${name}, images/s`, images);
     cost(`${name}, CPU an image`, cpu);
   }
@@ -82,7 +82,7 @@ async function compareRates() {
   }
 }
 
-/** With opening and starting, as inspect has it. */
+/** Includes opening and starting, as the time of `inspect` does. */
 async function epoch(shards) {
   const dataset = await openDataset(shards);
   const transform = [{ name: 'resize', size: [256, 256] }];
@@ -97,7 +97,7 @@ async function timed(work) {
   return { seconds: (performance.now() - began) / 1000, cpu: (user + system) / 1e6 };
 }
 
-/** Random hashes, of which each tenth has a copy three bits off. */
+/** Random hashes. Every tenth has a copy that differs in three bits. */
 function searchHashes(count) {
   const random = randomNumbers(7);
   const hashes = Uint32Array.from({ length: 2 * count }, () => random() * 2 ** 32);
@@ -152,7 +152,7 @@ async function countFound() {
     });
     console.log(`${name}: ${found.length} of ${photos.length} found`);
   }
-  console.log(`${nearDuplicates.groups} groups of ${photos.length} photos, some of which are alike themselves`);
+  console.log(`${nearDuplicates.groups} groups of ${photos.length} photos, some of which were similar before`);
 }
 
 function median(values) {

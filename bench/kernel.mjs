@@ -1,10 +1,10 @@
 /**
- * Microseconds an image of the resize kernel alone: random crops (area 0.08 to 1, aspect 3/4 to 4/3, half of them flipped)
+ * Microseconds per image of the resize kernel alone: random crops (area 0.08 to 1, aspect 3/4 to 4/3, half of them flipped)
  * of photos of WIDTH x HEIGHT, for each output layout and size.
  *
  *     node bench/kernel.mjs [WIDTH HEIGHT]
  *
- * Each crop runs many times, layouts in turn; its fastest run counts, since other work on the machine only ever adds.
+ * Each crop runs many times, layouts in turn. Its fastest run counts, since other work on the machine can only add time.
  * The pixels are arbitrary: the time does not depend on them.
  */
 
@@ -19,7 +19,7 @@ const crops = randomCrops(24);
 const rounds = 60;
 const normalization = { mean: [0.485, 0.456, 0.406], std: [0.229, 0.224, 0.225] };
 
-console.log(`random crops of ${width}x${height}: microseconds an image`);
+console.log(`random crops of ${width}x${height}: microseconds per image`);
 console.log(['output', ...layouts].map((text) => text.padEnd(14)).join(''));
 for (const size of sizes) {
   const times = timesOf(size);
@@ -28,7 +28,7 @@ for (const size of sizes) {
   console.log([`${size}x${size}`, ...cells].map((text) => text.padEnd(14)).join(''));
 }
 
-/** Per layout, the mean of the fastest runs of all crops. */
+/** The mean of the fastest runs of all crops, for each layout. */
 function timesOf(size) {
   const scratch = {
     offset: 64,
@@ -36,7 +36,7 @@ function timesOf(size) {
   };
   const stride = (width * 3 + 31) & ~31;
   const target = scratch.offset + scratch.bytes;
-  // 16 bytes past a multiple of 32, as decoded images lie in memory.
+  // 16 bytes past a multiple of 32, as decoded images are in memory.
   const source = Math.ceil((target + size * size * 12) / 32) * 32 + 16;
   const pages = Math.ceil((source + stride * height + 65536) / 65536);
   const memory = new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true });

@@ -5,10 +5,10 @@
  *
  *   node bench/make-photos.mjs [--count 6000] [--out FOLDER] [--copies] [--size 1024x768]
  *
- * A larger `--size` lays such photos side by side and above each other, since an enlarged one has no detail left: the bytes a
- * pixel are those of the small ones.
- * `--copies` is quick and for benchmarks that do not decode: it makes 600 photos and fills up the rest with copies that
- * differ in a comment segment. The folder's path is the last line on stdout; a finished folder is used again.
+ * A larger `--size` tiles such photos, since an enlarged photo has no fine detail. So the number of bytes per pixel is that
+ * of the small photos.
+ * `--copies` is quick and for benchmarks that do not decode: it makes 600 photos, and the rest are copies that differ in a
+ * comment segment. The last line on stdout is the folder's path. A finished folder is used again.
  */
 import fs from 'node:fs';
 import { createRequire } from 'node:module';
@@ -25,13 +25,13 @@ const MEAN_BYTES = 50_000;
 const SIZE = { width: 500, height: 375 };
 /** Distinct photos behind `--copies`. */
 const DISTINCT_WITH_COPIES = 600;
-/** Photos encoded at each quality tried, while the quality that gives MEAN_BYTES is looked for. */
+/** Number of photos encoded at each quality during the search for the quality that results in MEAN_BYTES. */
 const PILOT = 60;
 
 /** { width, height } of "1024x768". */
 export function sizeOf(text) {
   const sides = /^(\d+)x(\d+)$/.exec(text);
-  if (sides === null) throw new Error(`--size is WIDTHxHEIGHT, not ${text}`);
+  if (sides === null) throw new Error(`--size must be WIDTHxHEIGHT, not ${text}`);
   const size = { width: Number(sides[1]), height: Number(sides[2]) };
   return size.width === SIZE.width && size.height === SIZE.height ? SIZE : size;
 }
@@ -73,7 +73,7 @@ async function readSources() {
   return sources;
 }
 
-/** Which crop, flip and brightness photo `number` has, out of a source of `width` x `height`. */
+/** The crop, flip and brightness of photo `number`, made from a source of `width` x `height`. */
 function planPhoto(number, width, height) {
   const random = randomNumbers(number);
   const target = height > width ? upright(SIZE) : SIZE;
@@ -106,7 +106,7 @@ function drawPhoto(sources, number) {
   return plan.mirrored ? image.flop() : image;
 }
 
-/** A larger photo: as many of SIZE and SIZE upright as it takes, whose sources differ. */
+/** A larger photo, tiled from photos of SIZE and of SIZE upright with different sources. */
 async function drawLargePhoto(sources, number, { width, height }) {
   const tile = height > width ? upright(SIZE) : SIZE;
   const columns = Math.ceil(width / tile.width);
@@ -139,7 +139,7 @@ async function encodePhoto(sources, number, quality, size) {
   return image.jpeg({ quality, chromaSubsampling: '4:2:0' }).toBuffer();
 }
 
-/** The quality whose mean over the first PILOT photos of SIZE comes nearest to MEAN_BYTES. */
+/** The quality whose mean over the first PILOT photos of SIZE is nearest to MEAN_BYTES. */
 async function findQuality(sources) {
   const meanAt = async (quality) => {
     let total = 0;
@@ -156,7 +156,7 @@ async function findQuality(sources) {
   return MEAN_BYTES - (await meanAt(low)) < (await meanAt(high)) - MEAN_BYTES ? low : high;
 }
 
-/** `jpeg` with a comment segment (T.81, B.2.4.5) behind its start marker: other bytes, the same pixels. */
+/** `jpeg` with a comment segment (T.81, B.2.4.5) after its start marker: other bytes, the same pixels. */
 function withComment(jpeg, text) {
   const segment = Buffer.alloc(4 + text.length);
   segment.writeUInt16BE(0xfffe, 0);
@@ -165,19 +165,19 @@ function withComment(jpeg, text) {
   return Buffer.concat([jpeg.subarray(0, 2), segment, jpeg.subarray(2)]);
 }
 
-/** Says, beside a folder of photos, that it is finished and what it has. */
+/** The file next to a folder of photos that marks it as finished, and records what it contains. */
 function recordOf(out) {
   return path.join(out, '..', `${path.basename(out)}.json`);
 }
 
-/** The record goes first: whoever is killed on the way leaves no folder that passes for a finished one. */
+/** Removes the record first, so that an interrupted run leaves no folder that looks finished. */
 export function removePhotos(out) {
   fs.rmSync(recordOf(out), { force: true });
   fs.rmSync(out, { recursive: true, force: true });
 }
 
 /**
- * Fills `out` with `count` photos unless it holds them already, and returns { count, bytes, quality }: the mean is
+ * Fills `out` with `count` photos, unless it has them already. Returns { count, bytes, quality }; the mean size is
  * `bytes / count`.
  */
 export async function makePhotos({ count, out, copies = false, size = SIZE, log = () => {} }) {
@@ -233,7 +233,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const size = values.size === undefined ? SIZE : sizeOf(values.size);
   const count = Number(values.count ?? (values.copies ? 30_000 : 6_000));
   if (!Number.isInteger(count) || count < 1)
-    throw new Error(`--count takes a whole number above 0, not ${values.count}`);
+    throw new Error(`--count must be a whole number above 0, not ${values.count}`);
   const out = path.resolve(
     values.out ??
       path.join(

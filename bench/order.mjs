@@ -1,6 +1,6 @@
 /**
- * Figures of the order of an epoch: how fast it is planned, how soon a huge epoch starts and resumes, and how well
- * batches are mixed, next to a simulation of webdataset's algorithm.
+ * Figures of the order of an epoch: how fast it is planned, how long a huge epoch takes to start and to resume, and how well
+ * batches are shuffled, compared with a simulation of webdataset's algorithm.
  *
  *   node bench/order.mjs [--json]
  *
@@ -23,7 +23,7 @@ const HUGE = {
 };
 const IMAGENET = { shards: 1281, shardSamples: 1000, classes: 1000, globalBatch: 256 };
 
-/** What a fresh process needs for its first batch: milliseconds since it began, and its memory. */
+/** Cost of the first batch in a new process: milliseconds since its start, and its memory. */
 function firstBatch(position) {
   const plan = planEpoch({ ...HUGE, position });
   const blocks = plan.blocks();
@@ -42,7 +42,7 @@ function inFreshProcess(position) {
   return JSON.parse(execFileSync(process.execPath, [script, '--first-batch', String(position)], { encoding: 'utf8' }));
 }
 
-/** Samples a second of both iterators together, and nanoseconds a row of the rows alone. */
+/** Samples per second of both iterators together, and nanoseconds per row of the rows alone. */
 function planRate(samples) {
   const plan = planEpoch({ ...HUGE, lastBatch: 'drop' });
   let started = performance.now();
@@ -91,9 +91,10 @@ function ours(streams, blockSamples) {
 }
 
 /**
- * A simulation of webdataset's algorithm, not webdataset: the shards are shuffled each epoch and dealt to the workers; each
- * worker puts the samples of its shards, read in order, into a buffer of `bufferSize`, takes a random one out for each one
- * that comes in (two come in until it is full; it gives from 100 samples on), and makes batches of its own; workers take turns.
+ * A simulation of webdataset's algorithm, not webdataset. The shards are shuffled each epoch and divided among the workers.
+ * Each worker reads the samples of its shards in order into a buffer of `bufferSize`, and takes out a random sample for each
+ * that it puts in. Until the buffer is full, it puts in two for each, and it takes none out below 100 samples. Each worker
+ * makes batches from its own samples; workers take turns.
  */
 function webdataset(workers, bufferSize, epochs = 2) {
   const { shards, shardSamples, classes, globalBatch } = IMAGENET;

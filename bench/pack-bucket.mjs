@@ -1,7 +1,7 @@
 /**
- * Packing from a bucket: `shardtool pack s3://...` and `s5cmd cp` of the same objects, which only copies them, turn by turn.
- * The bucket is a folder on tmpfs behind rclone's S3 server on this machine; both write to tmpfs and have 64 objects in
- * flight.
+ * Packing from a bucket: `shardtool pack s3://...` and `s5cmd cp` of the same objects, which only copies them, in turn.
+ * rclone's S3 server on this machine serves the bucket from a folder on tmpfs. Both write to tmpfs and request 64 objects
+ * concurrently.
  *
  *   npm run bench:pack-bucket -- --s5cmd BINARY --rclone BINARY [--count 10000] [--bytes 50000] [--rounds 3]
  *
@@ -54,7 +54,7 @@ async function freePort() {
   });
 }
 
-/** Seconds, the start of the process included. */
+/** Seconds, including the start of the process. */
 function timed(command, args, env) {
   fs.rmSync(out, { recursive: true, force: true });
   fs.mkdirSync(out);

@@ -1,12 +1,11 @@
 /**
- * Packing where the files come slowly: GNU tar and `shardtool pack`, turn by turn, from a folder with the latency of a
- * network file system (test/slowfs, mounted anew for each of them, since the kernel remembers names), and then from the
- * folder itself.
+ * Packing from slow storage: GNU tar and `shardtool pack`, in turn, from a folder with the latency of a network file system,
+ * and then from the folder itself. The file system (test/slowfs) is mounted again for each run, since the kernel caches names.
  *
  *   npm run bench:pack-in-flight -- [--count 12000] [--bytes 50000] [--folders 100] [--latency 1000] [--rounds 3]
  *
- * Needs a build (`npm run build`), GNU tar, gcc, libfuse3-dev and the right to mount with FUSE; room on tmpfs for two times
- * the files. `--latency` is in microseconds, before each look-up and each read.
+ * Needs a build (`npm run build`), GNU tar, gcc, libfuse3-dev and permission to mount with FUSE, and room on tmpfs for
+ * twice the files. `--latency` is in microseconds, before each look-up and each read.
  */
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
@@ -30,7 +29,7 @@ const work = fs.mkdtempSync(path.join(values.tmpfs, 'pack-in-flight-'));
 const source = path.join(work, 'source');
 const out = path.join(work, 'out');
 
-/** Every image is the same one with its number at its end: a JPEG may have anything there. */
+/** Every image is the same JPEG with its number appended: a JPEG may have any bytes after its end. */
 function makeImages() {
   const jpeg = fs.readFileSync('test/fixtures/odd-images/one-pixel.jpg');
   const image = Buffer.alloc(Number(values.bytes));
@@ -48,7 +47,7 @@ const WRITERS = {
   shardtool: (from) => [process.execPath, [CLI, 'pack', '--quiet', from, path.join(out, 'shards')]],
 };
 
-/** Seconds, the start of the process included. */
+/** Seconds, including the start of the process. */
 function timed(command, args) {
   fs.mkdirSync(out);
   const began = performance.now();

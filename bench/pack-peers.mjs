@@ -1,13 +1,13 @@
 /**
- * Packing against what others have for it: the same photos, on tmpfs, turn by turn: GNU tar, webdataset's ShardWriter,
- * MosaicML's MDSWriter, LitData's optimize, and shardtool with one worker, with two, and with every image decoded. Then
- * shardtool's four parts side by side against one pack, and how long a pack takes that was killed at half of its shards.
+ * Compares packing with other writers, on the same photos, on tmpfs, in turn: GNU tar, webdataset's ShardWriter, MosaicML's
+ * MDSWriter, LitData's optimize, and shardtool with one worker, with two, and with every image decoded. Then four concurrent
+ * parts are compared with one pack, and a pack that was killed after half of its shards is resumed.
  *
  *   npm run bench:pack-peers -- [--count 6144] [--photos FOLDER] [--rounds 5] [--tmpfs /dev/shm] [--only tar,shardtool-2]
  *
- * The first run installs the Python packages (`bench/peers/requirements-torch.txt`) below
- * bench/.cache. Every output is looked at: all photos must be there. Needs a build (`npm run build`) and GNU tar. A
- * contestant that cannot be installed or run is named with the reason.
+ * The first run installs the Python packages (`bench/peers/requirements-torch.txt`) below bench/.cache. Every output is checked
+ * for all photos. Needs a build (`npm run build`) and GNU tar. A contestant that cannot be installed or run is named with
+ * the reason.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
@@ -22,12 +22,12 @@ const here = path.dirname(fileURLToPath(import.meta.url));
 const cache = path.join(here, '.cache');
 const CLI = path.join(here, '../packages/cli/lib/main.js');
 const WRITERS = path.join(here, 'peers/pack_writers.py');
-/** So many shards that parts and a resume have something to share out. */
+/** Enough shards for four parts, and for a resume after half of them. */
 const SHARDS = 16;
 const PARTS = 4;
 const TIMEOUT_MS = 10 * 60_000;
 
-/** What each one checks of the photos and of what it writes. */
+/** The writers. `checks`: what a writer checks of the photos and of its output. */
 const CONTESTANTS = [
   { id: 'tar', checks: 'nothing', workers: 1, command: tar },
   { id: 'webdataset', checks: 'nothing', workers: 1, command: writer('webdataset', 'torch') },
@@ -81,7 +81,7 @@ function packArguments(workers, ...flags) {
   );
 }
 
-/** { seconds, inner } of one run into an empty folder, process start included; `inner` is what the program says itself. */
+/** { seconds, inner } of one run into an empty folder, including the process start. `inner` is what the program reports. */
 function run([program, args]) {
   const start = performance.now();
   const { status, stdout, stderr } = spawnSync(program, args, {
@@ -97,7 +97,7 @@ function run([program, args]) {
   return { seconds: seconds - (said?.checkSeconds ?? 0), inner: isOurs ? null : said, report: isOurs ? said : null };
 }
 
-/** Throws unless every photo is in what was written. The Python writers look themselves, outside of their time. */
+/** Throws unless every photo is in the output. The Python writers check this themselves, outside of their measured time. */
 function checkComplete(id, { report }, files) {
   if (id === 'tar') {
     const { stdout } = spawnSync('tar', ['tf', path.join(out, 'all.tar')], { encoding: 'utf8', maxBuffer: 2 ** 28 });
@@ -116,7 +116,7 @@ function median(numbers) {
   return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)];
 }
 
-/** Rates of everyone, in turns; a contestant that fails is left out from then on. */
+/** Rates of all contestants, in turns. A contestant that fails is excluded from later rounds. */
 function compareWriters(files) {
   const only = values.only?.split(',');
   const seconds = new Map();
@@ -135,7 +135,7 @@ function compareWriters(files) {
         log(`round ${round + 1}: ${id} ${result.seconds.toFixed(2)} s`);
       } catch (error) {
         seconds.set(id, null);
-        console.log(`${id} is left out: ${error.message}`);
+        console.log(`${id} is excluded: ${error.message}`);
       }
     }
   }
@@ -175,7 +175,7 @@ async function compareParts(files) {
   );
 }
 
-/** A pack is killed when half of its shards are there, and then goes on. */
+/** Kills a pack when half of its shards are finished, and resumes it. */
 async function measureResume() {
   const whole = [];
   const rest = [];

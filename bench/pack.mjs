@@ -1,11 +1,11 @@
 /**
- * Packing against GNU tar: the same photos into one archive by `tar cf`, and into shards by shardtool (process start,
- * scan, plan, checksums of fields and files, dimensions and index included), turn by turn, on tmpfs and on disk with
- * `sync`. Then a million tiny files: rate and peak memory.
+ * Compares packing with GNU tar, in turn, on tmpfs and on disk with `sync`: `tar cf` writes the photos to one archive, and
+ * shardtool writes them to shards (including process start, scan, plan, checksums of fields and files, dimensions and index).
+ * Then packs a million tiny files, and measures rate and peak memory.
  *
  *   node bench/pack.mjs [--count 30000] [--rounds 5] [--workers 2] [--tmpfs /dev/shm] [--disk FOLDER] [--tiny 1000000]
  *
- * `--tiny 0` leaves the second part out, `--count 0` the first, `--disk ''` the disk. Needs a build (`npm run build`) and
+ * `--tiny 0` skips the tiny files, `--count 0` the photos, and `--disk ''` the disk. Needs a build (`npm run build`) and
  * GNU tar.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
@@ -33,13 +33,13 @@ const { values } = parseArgs({
 });
 const [count, rounds, workers, tiny] = [values.count, values.rounds, values.workers, values.tiny].map(Number);
 
-/** Node reads this file at every start, 0.14 s for a system's certificates: nothing that packing has to do with. */
+/** Node reads the file of NODE_EXTRA_CA_CERTS at every start. That takes 0.14 s, which is not part of packing. */
 const { NODE_EXTRA_CA_CERTS, ...environment } = process.env;
 
-/** So many shards that no worker idles at the end while another writes the last one. */
+/** Enough shards that no worker idles at the end while another writes the last shard. */
 const SHARDS = 16;
 
-/** Runs shardtool's pack in a process of its own; its peak memory is the kernel's ru_maxrss. */
+/** Runs shardtool's pack in a separate process. Its peak memory is the kernel's ru_maxrss. */
 function packOnce(source, output, maxShardSamples) {
   const program = `
     import { pack } from ${JSON.stringify(writer)};
@@ -65,7 +65,7 @@ function tarOnce(source, output) {
   execFileSync('tar', ['cf', path.join(output, 'all.tar'), '-C', source, '.']);
 }
 
-/** Seconds of one run into an empty folder, and what it returned. */
+/** Seconds of one run into an empty folder, and its return value. */
 function time(run, source, output, sync) {
   fs.rmSync(output, { recursive: true, force: true });
   if (sync) execFileSync('sync');
@@ -121,7 +121,7 @@ function measurePhotos() {
 
 function comparePhotos(photos) {
   console.log(
-    `${count.toLocaleString('en')} photos, files a second (medians of ${rounds} rounds; the ratio's median is of the rounds)\n`,
+    `${count.toLocaleString('en')} photos, files per second (medians of ${rounds} rounds; the ratio is the median of the ratios per round)\n`,
   );
   console.log('| where | `tar cf` | shardtool | ratio |\n|---|---|---|---|');
   compare('tmpfs to tmpfs', photos, values.tmpfs, count, false);
@@ -137,7 +137,7 @@ function measureTiny() {
   const perSecond = Math.round(tiny / seconds).toLocaleString('en');
   const peak = Math.round(result.peakBytes / 1e6);
   console.log(
-    `\n${tiny.toLocaleString('en')} files of ${TINY_BYTES} bytes: ${seconds.toFixed(1)} s, ${perSecond} files a second, ` +
+    `\n${tiny.toLocaleString('en')} files of ${TINY_BYTES} bytes: ${seconds.toFixed(1)} s, ${perSecond} files per second, ` +
       `${result.shards} shards, peak memory ${peak} MB`,
   );
 }

@@ -1,7 +1,7 @@
-"""What a batch costs in the Python process: its CPU time, with the reader's left out.
+"""Measures the CPU time of a batch in the Python process, without that of the reader.
 
-Arguments: shards, batch size, workers, seconds, [cuda]. With `cuda` also for batches on a GPU. Prints a line for each kind
-of output.
+Arguments: shards, batch size, workers, seconds, [cuda]. With `cuda`, also measures batches on a GPU. Prints a line for each
+kind of output.
 """
 
 import resource
@@ -49,5 +49,5 @@ for name, options in outputs.items():
             batches, start, cpu = 0, time.perf_counter(), cpu_seconds()
     cost = (cpu_seconds() - cpu) / batches * 1000
     rate = batches * batch_size / (time.perf_counter() - start)
-    print(f"{name}: {rate:.0f} images/s, {cost:.2f} ms of CPU a batch", flush=True)
+    print(f"{name}: {rate:.0f} images/s, {cost:.2f} ms of CPU per batch", flush=True)
     loader.close()

@@ -1,14 +1,15 @@
 /**
  * Published recipes, from JPEG files to batches: shardtool, and PyTorch's DataLoader with the transforms of timm, open_clip or
- * torchvision v2, or with YOLO's mosaic and mixup in NumPy and OpenCV, in turns, with the same workers.
+ * torchvision v2, or with YOLO's mosaic and mixup in NumPy and OpenCV, in turns, with the same number of workers.
  *
  *   node bench/recipes.mjs --python PYTHON [--photos FOLDER] [--count 512] [--rounds 3] [--workers 2] [--batch 64] [--only NAME]
  *                          [--profile FOLDER]
  *
- * PYTHON has torch, torchvision 0.22 or newer, timm, open_clip_torch, opencv-python-headless and Pillow. The recipes run on images of Pillow, as published.
- * torchvision's are tried on uint8 tensors of torchvision.io first, and run on these if that is faster.
+ * PYTHON has torch, torchvision 0.22 or newer, timm, open_clip_torch, opencv-python-headless and Pillow. The recipes run on
+ * images of Pillow, as published. torchvision's recipes are first tried on uint8 tensors of torchvision.io, which are used if
+ * they are faster.
  * Prints the median rate of both and the median of the ratio per round. `--profile FOLDER` only runs shardtool, with one decode
- * worker, and prints where the time of each recipe goes.
+ * worker, and prints which functions take the time of each recipe.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -40,7 +41,7 @@ const YOLO = {
   },
 };
 
-/** By the name that recipes_torch.py has for the same pipeline. */
+/** Recipes by their name in recipes_torch.py. */
 const RECIPES = {
   'timm A1': { transform: 'timm/resnet50-a1' },
   'DeiT III': { transform: 'deit3' },
@@ -101,7 +102,7 @@ function rowOf(name, rate) {
   return { name, rate, backend: undefined, own: [], other: [], ratio: [] };
 }
 
-/** Images of Pillow, or uint8 tensors if torchvision's steps are faster on them. */
+/** `pillow` for images of Pillow, or `tensor` for uint8 tensors if torchvision's steps are faster on them. */
 function fasterBackend(name) {
   if (RECIPES[name] === YOLO) return 'opencv';
   if (!OF_TORCHVISION.includes(name)) return 'pillow';
@@ -110,7 +111,7 @@ function fasterBackend(name) {
   return pillow > tensor ? 'pillow' : 'tensor';
 }
 
-/** Images per second of the last epoch: the ones before warm up. */
+/** Images per second of the last epoch. The earlier epochs warm up. */
 async function ownRate(recipe, epochs = 2) {
   const dataset = await openDataset(recipe.annotations === undefined ? shards.path : await detectionShards());
   const { batch: batchSize, workers } = flags;
@@ -152,7 +153,7 @@ function torchRate(folder, name, backend) {
   return Number(stdout.trim().split('\n').at(-1));
 }
 
-/** Runs a recipe in a process with --cpu-prof, and prints the functions of the decode worker that took most. */
+/** Runs a recipe in a process with --cpu-prof, and prints the functions of the decode worker that took the most time. */
 function printProfile(name, folder) {
   const into = path.join(folder, name.replace(/\W+/g, '-'));
   rmSync(into, { recursive: true, force: true });

@@ -131,8 +131,8 @@ def dataset_of(folder, backend, transform):
 
 class YoloImages(torch.utils.data.Dataset):
     """The training images of YOLO: a mosaic of four images, scale and translation, mixup of two of these with the
-    probability 0.15, HSV jitter, flip. As in Ultralytics' trainer, a worker keeps the images that it decoded last, and
-    takes the other three images of a mosaic from these."""
+    probability 0.15, HSV jitter, flip. As in Ultralytics' trainer, a worker keeps the images that it decoded most
+    recently, and takes the other three images of a mosaic from them."""
 
     SIDE = 640
 
@@ -166,7 +166,7 @@ class YoloImages(torch.utils.data.Dataset):
         return image, boxes
 
     def mosaic(self, i):
-        """Four images around a point of a canvas of twice the size, of which a scaled and moved part is kept."""
+        """Four images around a point of a canvas of twice the size, which is then scaled, moved and cut."""
         import cv2
 
         side = self.SIDE

@@ -1,10 +1,10 @@
 /**
- * Benches without an opponent of other software, one after the other.
+ * Runs the benches that do not compare with other software, one after the other.
  *
- *   npm run bench [-- NAME...]                        without names all of them
- *   npm run bench -- --against CHECKOUT [NAME...]     each in turn with the packages of another checkout, which is built
+ *   npm run bench [-- NAME...]                        without names, all of them
+ *   npm run bench -- --against CHECKOUT [NAME...]     each in turn with the packages of another checkout that has been built
  *
- * `--rounds 7` with --against: how often each is run in both.
+ * `--rounds 7` with --against: number of runs of each bench with both.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -19,14 +19,14 @@ const cache = path.join(folder, '.cache');
 const files = path.join(cache, 'copies-30000');
 const shards = path.join(cache, 'shards-30000');
 
-/** `args` for the figures of bench/README.md; `turn` where a run that takes turns with another may be shorter. */
+/** `args`: arguments for the figures of bench/README.md. `turn`: arguments of a shorter run, with --against. */
 const BENCHES = {
   pack: { script: 'pack.mjs', turn: ['--count', '10000', '--rounds', '1', '--disk', '', '--tiny', '0'] },
   formats: { script: 'formats.mjs', args: [files] },
   'files-vs-shards': { script: 'files-vs-shards.mjs', turn: ['--rounds', '1'] },
   order: { script: 'order.mjs' },
   kernel: { script: 'kernel.mjs' },
-  // By itself a bench of `npm run bench:peers`.
+  // Otherwise a bench of `npm run bench:peers`.
   loader: {
     script: 'peers/shardtool.mjs',
     isPeer: true,
@@ -40,7 +40,7 @@ const { values, positionals: wanted } = parseArgs({
 });
 const unknown = wanted.filter((name) => !(name in BENCHES));
 if (unknown.length > 0) {
-  console.error(`There is no bench ${unknown.join(', ')}; there are ${Object.keys(BENCHES).join(', ')}.`);
+  console.error(`There is no bench ${unknown.join(', ')}. Benches: ${Object.keys(BENCHES).join(', ')}.`);
   process.exit(2);
 }
 const chosen = Object.entries(BENCHES).filter(([name]) => wanted.length === 0 || wanted.includes(name));

@@ -1,11 +1,11 @@
 /**
- * Where does the rate stop growing with the number of decode workers, and what does the main thread spend on a sample?
+ * Up to how many decode workers does the rate grow, and how much time does the main thread spend per sample?
  *
  *   node bench/scaling.mjs [--workers 1,2,4,8,16] [--photos 6144] [--cheap 200000] [--seconds 6] [--batch-size 256]
  *
- * `photos` are JPEGs of 500x375, decoded and cropped to 224. `cheap` are npy arrays of 32x32x3, of which the workers only make
- * copies: they stand for more cores than this machine has. `main thread` is the time that the main thread ran (Linux counts it),
- * by the samples: its reciprocal is the rate at which no further worker helps.
+ * `photos` are JPEGs of 500x375, decoded and cropped to 224. `cheap` are npy arrays of 32x32x3, which the workers only copy:
+ * they simulate more cores than this machine has. `main thread` is the time that the main thread ran (Linux counts it),
+ * divided by the number of samples. Its reciprocal is the rate beyond which more workers do not help.
  */
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import os from 'node:os';

@@ -1,13 +1,13 @@
 /**
- * Do a few slow images keep workers from the others? Photos of 500x375, of which 1 % are photos of 24 megapixels or PNGs of 6
- * or 24 megapixels, at the loader's defaults, with as many workers as are given.
+ * Do a few slow images delay the others? Photos of 500x375, of which 1 % are photos of 24 megapixels or PNGs of 6 or 24
+ * megapixels, with the loader's defaults and the given numbers of workers.
  *
  *   node bench/slow-samples.mjs [--count 3000] [--workers 2,8] [--rounds 3] [--prefetch 4]
  *
- * `at work` is the share of the workers' time in which a thread could run. Another process looks at the threads 250 times per
- * second: of W workers, r / W are at work if r < W threads run or wait for a core. So the figure does not depend on what else the
- * machine does, and more workers than cores stand for a machine with more cores that are slower. It is the loader's rate by the rate
- * that the sum of the CPU time allows. sharp decodes PNGs in threads of its own, which therefore count, unlike the main thread.
+ * `at work` is the share of the workers' time in which a thread could run. Another process samples the threads 250 times per
+ * second: of W workers, r / W are at work if r < W threads run or wait for a core. So the figure does not depend on other
+ * programs, and more workers than cores simulate a machine with more cores that are slower. It equals the loader's rate divided by
+ * the rate that the sum of the CPU time allows. sharp decodes PNGs in its own threads, so these count. The main thread does not.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { copyFileSync, linkSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
@@ -62,7 +62,7 @@ function pack(name, other) {
   return shards;
 }
 
-/** Prints how often which number of threads of a process, except the main thread, could run, until it is told to end. */
+/** Counts how many threads of a process could run, except the main thread. Prints how often it saw each number when it is stopped. */
 const SAMPLER = `
   const fs = require('node:fs');
   const [pid] = process.argv.slice(1);
@@ -86,7 +86,7 @@ const SAMPLER = `
     console.log(JSON.stringify(Array.from(seen, (count) => count ?? 0)));
   });`;
 
-/** Starts to look at the threads of this process. Returns a function that ends it and returns the share of the time in which `workers` were at work. */
+/** Starts to sample the threads of this process. The returned function stops it, and returns the share of the time in which `workers` were at work. */
 function watchThreads(workers) {
   const sampler = spawn(process.execPath, ['-e', SAMPLER, String(process.pid)], {
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -8,7 +8,7 @@ const imageBytes = 400;
 const spanBytes = 2048;
 
 /**
- * `classes`: number of classes, which samples get in turn. `sizeOf`: [width, height] of a sample by its number. `columns`:
+ * `classes`: number of classes, assigned to samples in turn. `sizeOf`: [width, height] of a sample by its number. `columns`:
  * values of label columns by the number of a sample, such as `{ score: { type: 'double', of: (number) => number / 7 } }`.
  * Shards that exist are not made again, so that an interrupted call can be repeated.
  */
@@ -85,7 +85,7 @@ export async function makeSparseDataset(
   );
 }
 
-/** As ImageNet's: the samples lie in the shards in a mixed order. */
+/** A key like ImageNet's. Consecutive samples have different classes, so the shards are not sorted by key. */
 export function keyOf(number) {
   const mixed = (number * 7_919_993) % 2 ** 31;
   return `n${String(1440764 + (mixed % 1000)).padStart(8, '0')}/n${mixed % 1000}_${number}`;

@@ -1,5 +1,5 @@
 /**
- * CPU time until the command line has said its first words, against that of a Node that does nothing, in turns.
+ * Compares the CPU time of short commands with that of a Node that does nothing, in turns.
  *
  *   npm run bench:start -- --rounds 15 --against ../before
  */

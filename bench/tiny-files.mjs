@@ -1,4 +1,4 @@
-/** Folders of tiny files for measurements in which the number of files counts, and not their bytes. */
+/** Folders of tiny files, for measurements in which the number of files matters and not their size. */
 import fs from 'node:fs';
 import path from 'node:path';
 
@@ -6,7 +6,7 @@ import path from 'node:path';
 export const TINY_BYTES = 200;
 const TINY_FOLDERS = 100;
 
-/** Tiny files that differ, named as JPEGs: an example's header, padded with a comment that counts. */
+/** Writes tiny JPEG files that differ: the header of an example, padded with a comment that has the file's number. */
 export function makeTinyFiles(folder, files) {
   const header = Buffer.from('ffd8ffc0001108000100010301220002110003110000ffd9', 'hex');
   for (let number = 0; number < files; number++) {

@@ -1,5 +1,5 @@
 /**
- * What transforms cost.
+ * Measures the cost of transforms.
  *
  *   node bench/transforms.mjs [--photos FOLDER] [--count 2048] [--rounds 3] [--workers 2] [--batch 64]
  *
@@ -48,7 +48,7 @@ const { values: flags } = parseArgs({
 printSteps();
 await printList();
 
-/** The cost of each step on pixels that are there. */
+/** The cost of each step on decoded pixels. */
 function printSteps() {
   const memory = new WebAssembly.Memory({ initial: 256, maximum: 256, shared: true });
   const scratch = new Scratch(memory, { offset: 65_536, bytes: 255 * 65_536 });
@@ -104,14 +104,14 @@ async function printList() {
   }
   const median = (list) => list.toSorted((a, b) => a - b)[list.length >> 1];
   const own = median(rates.get('shardtool'));
-  console.log(`\nThe classical list, ${flags.workers} workers, images a second (median of ${flags.rounds})\n`);
-  console.log('| | images/s | shardtool is so many times as fast |\n|---|---|---|');
+  console.log(`\nThe classical list, ${flags.workers} workers, images per second (median of ${flags.rounds})\n`);
+  console.log('| | images/s | rate of shardtool divided by this |\n|---|---|---|');
   for (const [name, list] of rates) {
     console.log(`| ${name} | ${median(list).toFixed(0)} | ${(own / median(list)).toFixed(1)} |`);
   }
 }
 
-/** Images a second of the second epoch: the first one warms up. */
+/** Images per second of the second epoch. The first one warms up. */
 async function shardtoolRate(location) {
   const dataset = await openDataset(location);
   const loader = dataset.loader({

@@ -2,7 +2,7 @@
 
     python bench/transforms_torchvision.py PHOTOS pillow|tensor WORKERS BATCH
 
-Prints images a second of the second epoch. `tensor` decodes with torchvision.io and transforms uint8 tensors.
+Prints images per second of the second epoch. `tensor` decodes with torchvision.io and transforms uint8 tensors.
 """
 import sys
 import time

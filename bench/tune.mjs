@@ -1,6 +1,6 @@
 /**
- * Is `shardtool tune` right? Gives a dataset what tune says would help (a crop index, a resized copy, decode fast, another worker),
- * measures each in turns with the dataset as it is, and prints both.
+ * Are the predictions of `shardtool tune` right? Applies each change that `tune` can suggest (a crop index, a resized copy, fast
+ * decoding, another worker), measures each in turns with the unchanged dataset, and prints predicted and measured gains.
  *
  *   node bench/tune.mjs [--photos 3000] [--rounds 3] [--seconds 40] [--cpu-budget 1]
  */
@@ -32,7 +32,7 @@ try {
   await pack(photos, at('plain'));
   await pack(photos, at('crops'), { index: ['crops'] });
   await pack(photos, at('resized'), { resize: 256 });
-  const told = JSON.parse(
+  const predicted = JSON.parse(
     execFileSync(
       process.execPath,
       [
@@ -54,9 +54,10 @@ try {
     for (const [name, [location, options]] of Object.entries(truth)) rates[name].push(await rateOf(location, options));
   }
   const median = (list) => list.toSorted((a, b) => a - b)[list.length >> 1];
-  console.log(`as it is: ${Math.round(median(rates.plain))} images/s; tune said ${Math.round(told.imagesPerSecond)}`);
-  console.log('| remedy | tune said | measured |\n|---|---|---|');
-  for (const { what, times } of told.gains) {
+  const unchanged = Math.round(median(rates.plain));
+  console.log(`unchanged: ${unchanged} images/s; predicted: ${Math.round(predicted.imagesPerSecond)}`);
+  console.log('| remedy | predicted | measured |\n|---|---|---|');
+  for (const { what, times } of predicted.gains) {
     if (rates[what] === undefined) continue;
     const ratios = rates[what].map((rate, round) => rate / rates.plain[round]);
     console.log(`| ${what} | ${times.toFixed(2)} | ${median(ratios).toFixed(2)} |`);
@@ -65,7 +66,7 @@ try {
   rmSync(folder, { recursive: true });
 }
 
-/** Images per second of an epoch, behind its first batch. */
+/** Images per second of an epoch, after its first batch. */
 async function rateOf(location, options) {
   const dataset = await openDataset(location);
   const loader = dataset.loader({ transform: 'train224', batchSize: 256, reuse: true, ...options });

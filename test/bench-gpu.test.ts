@@ -16,7 +16,7 @@ function bench(driver: string, ...args: string[]) {
 test('without a driver bench:gpu measures nothing, reports that, and exits with status 2', () => {
   const { status, stdout, stderr } = bench('/nowhere/libcuda.so.1');
   expect([status, stdout]).toEqual([2, '']);
-  expect(stderr).toMatch(/^Nothing is measured: Found no CUDA driver \(.*\): install .*\.\n$/);
+  expect(stderr).toMatch(/^Nothing was measured: Found no CUDA driver \(.*\): install .*\.\n$/);
 });
 
 const simulation = simulatedDriver();
@@ -36,7 +36,9 @@ describe.runIf(simulation !== null)('with the simulated driver', () => {
     const out = path.join(work, 'report.json');
     const sizes = ['--photos', '60', '--batch-size', '4', '--batches', '8', '--seconds', '0'];
     const { stdout, stderr } = bench(process.env.SHARDTOOL_CUDA_DRIVER!, ...sizes, '--work', work, '--out', out);
-    expect(stdout, stderr).toMatch(/^The driver is simulated: no figure is one\.\n\nsimulated device 0, /);
+    expect(stdout, stderr).toMatch(
+      /^The driver is simulated: the figures do not mean anything\.\n\nsimulated device 0, /,
+    );
     const { device, slots, figures, failures } = JSON.parse(readFileSync(out, 'utf8')) as Report;
     expect([device, slots]).toEqual(['simulated device 0, compute capability 5.0', 'slots']);
     expect(figures.map(({ shardtool, torch }) => [shardtool, torch])).toEqual(new Array(6).fill([null, null]));

@@ -39,5 +39,5 @@ test('a loader that fails in one piece and runs in another is not listed as miss
 
 test('pieces with other photos or other settings are not merged', () => {
   const other = { ...piece({ dali: 1 }), settings: { ...settings, batch: 128 } };
-  expect(() => mergeReports([piece({ dali: 1 }), other])).toThrow('do not belong together');
+  expect(() => mergeReports([piece({ dali: 1 }), other])).toThrow('have different settings');
 });

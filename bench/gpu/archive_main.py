@@ -1,9 +1,9 @@
-"""Unpacks shardtool-gpu.pyz, in which this is __main__.py, and runs the tests that need a GPU, and bench:gpu.
+"""The __main__.py of shardtool-gpu.pyz. Unpacks the archive, and runs bench:gpu and the tests that need a GPU.
 
     python3 shardtool-gpu.pyz [--out results] [--work FOLDER] [options of bench:gpu]
 
-Leaves the bench's table and report, and the tests' report and output, in the folder `results`. Exit status 2 without a
-GPU, after one sentence; 1 where a test or a part of the bench failed.
+Writes the bench's table and report, and the tests' report and output, to the folder `results`. The exit status is 2 without
+a GPU, with one sentence as output, and 1 if a test or a part of the bench failed.
 """
 
 import argparse
@@ -31,14 +31,14 @@ def unpack(folder):
 
 
 def run(folder, arguments, seconds, output, environment=()):
-    """The exit status; what is printed goes to `output`."""
+    """Runs node with `arguments`, writes what it prints to `output`, and returns the exit status."""
     env = {**os.environ, "SHARDTOOL_PYTHON": sys.executable, **dict(environment)}
     with output.open("wb") as file:
         try:
             command = [str(folder / "node"), *arguments]
             return subprocess.run(command, cwd=folder, env=env, stdout=file, stderr=None, timeout=seconds).returncode
         except subprocess.TimeoutExpired:
-            print(f"It did not end in {seconds} s: {' '.join(arguments)}", file=sys.stderr)
+            print(f"Not finished after {seconds} s: {' '.join(arguments)}", file=sys.stderr)
             return 1
 
 

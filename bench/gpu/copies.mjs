@@ -1,14 +1,14 @@
-/** GB/s of copies as long as a batch, from the host to the device, by the device that @shardtool/cuda opened. */
+/** GB/s of copies of the size of a batch from the host to the device that @shardtool/cuda opened. */
 const ROUNDS = 20;
 const REPEATS = 5;
 
-/** Memory as that of the loader's slots: WebAssembly's, shared with worker threads. */
+/** Memory like that of the loader's slots: a WebAssembly memory that worker threads share. */
 export function slotMemory(bytes) {
   const pages = Math.ceil(bytes / 65_536);
   return new Uint8Array(new WebAssembly.Memory({ initial: pages, maximum: pages, shared: true }).buffer).fill(1);
 }
 
-/** { pageable, pinned } in GB/s, the median of a few times {@link ROUNDS} copies one after the other. */
+/** { pageable, pinned } in GB/s: medians of a few runs, each of {@link ROUNDS} copies one after the other. */
 export function measureCopies(device, bytes) {
   const target = device.allocate(bytes);
   const stream = device.createStream();

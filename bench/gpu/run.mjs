@@ -1,8 +1,8 @@
-// On a machine with an NVIDIA GPU: host to device GB/s of the batch slots, pinned and pageable; the share of a batch's way
-// to the device that hides behind a kernel of 30 ms; images/s from shards to normalised float16 on the GPU; and what torch
-// reaches of that in the same run (torch_gpu.py, where SHARDTOOL_PYTHON or python3 has it).
+// Measures on a machine with an NVIDIA GPU: GB/s from the batch slots to the device, pinned and pageable; the share of a batch's
+// copy and conversion that overlaps with a kernel of 30 ms; images/s from shards to normalised float16 on the GPU; and the same
+// figures of torch in the same run (torch_gpu.py, if SHARDTOOL_PYTHON or python3 has torch).
 // Usage: npm run bench:gpu [-- --photos 24576 --batch-size 256 --device cuda:0 --seconds 10 --work FOLDER --out FILE.json]
-// Prints a table and writes the same as JSON. Exit status 2 without a GPU, after one sentence; 1 where a part failed.
+// Prints a table, and writes the figures as JSON. The exit status is 2 without a GPU, and 1 if a part failed.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
@@ -23,25 +23,25 @@ const { values } = parseArgs({
     'batch-size': { type: 'string', default: '256' },
     device: { type: 'string', default: 'cuda:0' },
     seconds: { type: 'string', default: '10' },
-    /** Batches behind which a kernel runs each, to see what hides. */
+    /** Number of batches for the overlap. A kernel runs after each. */
     batches: { type: 'string', default: '100' },
-    /** Where photos and shards are made, and found again. */
+    /** Folder in which photos and shards are made and kept. */
     work: { type: 'string', default: path.join(folder, '../.cache') },
     out: { type: 'string', default: 'bench-gpu.json' },
   },
 });
 const [photoCount, batchSize, seconds] = [values.photos, values['batch-size'], values.seconds].map(Number);
 const device = await Device.open(Number(values.device.split(':')[1] ?? 0)).catch((error) => {
-  console.error(`Nothing is measured: ${error.message}`);
+  console.error(`Nothing was measured: ${error.message}`);
   process.exit(2);
 });
-/** The tests' driver: everything runs, and nothing that it says of speed is a figure. */
+/** Whether this is the driver of the tests: everything runs, but the figures do not mean anything. */
 const isSimulated = device.name.startsWith('simulated');
 const photos = path.join(values.work, `photos-${photoCount}`);
 const shards = path.join(values.work, `shards-gpu-${photoCount}`);
 
 const failures = [];
-/** What one part does not do leaves the others as they are. */
+/** If a part fails, the other parts still run. */
 async function part(name, measure) {
   console.error(`${name} ...`);
   try {
@@ -77,7 +77,7 @@ const report = {
     ['host to device, pinned, GB/s', copies.pinned, torch.pinned],
     ['a batch to the device alone, ms', overlap.batchMs, torch.batchMs],
     ['the kernel alone, ms', overlap.kernelMs, torch.kernelMs],
-    ['share of the former hidden behind the latter', overlap.share, torch.share],
+    ['share of the former that overlaps with the latter', overlap.share, torch.share],
     ['photos to normalised float16 on the GPU, images/s', epochs.imagesPerSecond, torch.imagesPerSecond],
   ].map(([what, ours, theirs]) => ({ what, shardtool: figure(ours), torch: figure(theirs) })),
   failures,
@@ -100,7 +100,7 @@ function measureTorch() {
 function table({ device, host, torch, figures, failures }) {
   const shown = (value) => (value === null ? '-' : value.toFixed(value < 10 ? 3 : value < 1000 ? 1 : 0));
   return [
-    ...(isSimulated ? ['The driver is simulated: no figure is one.', ''] : []),
+    ...(isSimulated ? ['The driver is simulated: the figures do not mean anything.', ''] : []),
     `${device}; ${host}; torch ${torch ?? 'not measured'}`,
     '',
     '| | shardtool | torch |',

@@ -1,6 +1,5 @@
-"""What torch does on the same GPU, for run.mjs: host to device GB/s of pageable and pinned memory, the share of a
-batch's way to the device that hides behind a kernel of 30 ms, and images/s of its DataLoader with pin_memory and
-non_blocking.
+"""Measures torch on the same GPU, for run.mjs: GB/s from pageable and pinned memory to the device, the share of a batch's
+copy and conversion that overlaps with a kernel of 30 ms, and images/s of its DataLoader with pin_memory and non_blocking.
 
 Arguments: photos, batch size, device, seconds, batches. Prints one line of JSON; a part that fails is named in it.
 """
@@ -48,7 +47,7 @@ def copies(device, batch_size):
 
 
 def overlap(device, batch_size, batches):
-    """Copy and conversion on a side stream, two batches ahead of the kernel; times are the device's."""
+    """Copies and converts on a side stream, two batches ahead of the kernel. Times are measured by the device."""
     host = torch.ones(batch_size, 3, 224, 224, dtype=torch.uint8).pin_memory()
     side, normalize = torch.cuda.Stream(), Normalize(device)
     current = torch.cuda.current_stream()
@@ -76,7 +75,7 @@ def overlap(device, batch_size, batches):
                     begin.record(current)
                 work()
                 if batch + 3 < batches:
-                    # As a loader with three slots: the memory of this batch is the next one's.
+                    # As in a loader with three slots, the next batch uses the memory of this one.
                     done = current.record_event()
                     side.wait_event(done)
                     queue.append(send())
@@ -130,7 +129,7 @@ def epochs(device, batch_size, photos, seconds):
 
 def main(photos, batch_size, device, seconds, batches):
     if not torch.cuda.is_available():
-        sys.exit(f"torch {torch.__version__} has no CUDA here: it is not measured.")
+        sys.exit(f"torch {torch.__version__} has no CUDA here, so it is not measured.")
     torch.cuda.set_device(device)
     report = {"version": torch.__version__, "failures": []}
     parts = {
@@ -142,7 +141,7 @@ def main(photos, batch_size, device, seconds, batches):
         print(f"torch, {name} ...", file=sys.stderr)
         try:
             report.update(measure())
-        except Exception as error:  # The other parts are worth having.
+        except Exception as error:  # The other parts still run.
             report["failures"].append(f"{name}: {type(error).__name__}: {error}")
     print(json.dumps(report))
 

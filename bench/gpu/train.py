@@ -1,8 +1,8 @@
-"""How long a GPU waits for images while it trains: torchvision's ResNets in bfloat16, and a loop that does nothing but wait
-for each batch. They are fed by shardtool.Loader, by torch's DataLoader with decode_jpeg and v2's transforms, and by one batch
-that is on the GPU already, which is the limit.
+"""Measures how long a GPU waits for images while it trains: torchvision's ResNets in bfloat16, and a loop that only waits for
+each batch. The batches are those of shardtool.Loader, those of torch's DataLoader with decode_jpeg and v2 transforms, and one
+batch that is already on the GPU, which is the limit.
 
-Arguments: photos, shards, batch size, seconds a contestant, workers. Contestants take turns, three rounds. Prints a table.
+Arguments: photos, shards, batch size, seconds per contestant, workers. Contestants take turns, three rounds. Prints a table.
 CPU seconds are those of all processes.
 """
 
@@ -86,7 +86,7 @@ def of_memory(batch_size):
 
 
 def cpu_seconds():
-    """Of this process and of all that it started."""
+    """CPU seconds of this process and of all that it started."""
     total = 0.0
     for process in [psutil.Process(), *psutil.Process().children(recursive=True)]:
         times = process.cpu_times()
@@ -95,7 +95,7 @@ def cpu_seconds():
 
 
 def step_of(name):
-    """What the loop does with a batch."""
+    """The step of the loop for a batch."""
     if name == "none":
         return lambda pixels, labels: None
     model = (
@@ -116,7 +116,7 @@ def step_of(name):
 
 
 def train(name, batches, seconds):
-    """Of a training loop: images/s, CPU ms an image, and ms that the loop waited for a batch, in the middle and at the 99th percentile."""
+    """Figures of a training loop: images/s, CPU ms per image, and median and 99th percentile of the waits for a batch in ms."""
     step = step_of(name)
     before = torch.cuda.Event()
     before.record()
@@ -128,7 +128,7 @@ def train(name, batches, seconds):
         waits.append(time.perf_counter() - asked)
         images += len(pixels)
         step(pixels, labels)
-        # The loop is one step ahead of the GPU, as one that logs its loss now and then.
+        # The loop is one step ahead of the GPU, like a loop that logs its loss now and then.
         event = torch.cuda.Event()
         event.record()
         before.synchronize()

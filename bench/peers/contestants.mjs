@@ -1,8 +1,9 @@
-/** Who takes part, and what each needs. */
+/** The contestants, and what each needs. */
 
 /**
  * id: for --only. script and variant: what runs. environment: one of environments.mjs, none for JavaScript.
- * reads: `photos`, `shards`, `crop-shards` (with crop indexes), `npy-shards` (uncompressed, of as many pixels as FFCV's), or the name of the contestant's own format, which the script writes with --prepare.
+ * reads: `photos`, `shards`, `crop-shards` (with crop indexes), `npy-shards` (uncompressed, with as many pixels as FFCV's), or
+ * the name of the contestant's own format, which the script writes with --prepare.
  */
 export const CONTESTANTS = [
   { id: 'shardtool', script: 'shardtool.mjs', variant: 'always', reads: 'shards' },
@@ -37,8 +38,8 @@ export const CONTESTANTS = [
   { id: 'tf-plain', script: 'tf_data.py', variant: 'plain', environment: 'tensorflow', reads: 'tfrecord' },
 ];
 
-/** Contestants that read pixels of other sizes than those of the photos: megapixels per second say nothing of them. */
+/** Contestants that read images of other sizes than the photos. Megapixels per second are not shown for them. */
 export const READS_OTHER_PIXELS = new Set(['npy-shards', 'raw.beton']);
 
-/** Whom all are compared with: `reference` is how many times as fast as each, and each reaches what part of `limit`. */
+/** The contestants that all are compared with. Rates are shown relative to `reference`, and as shares of `limit`. */
 export const COMPARED_WITH = { reference: 'shardtool', limit: 'limit' };

@@ -34,7 +34,7 @@ def build(arguments):
     pipeline.build()
 
     def epoch():
-        """DALI's reader goes round without end: an epoch is as many whole batches as the photos fill."""
+        """DALI's reader repeats without end, so an epoch is as many whole batches as the photos fill."""
         for _ in range(len(photos) // arguments.batch):
             images, _ = pipeline.run()
             yield numpy.asarray(images.as_tensor())

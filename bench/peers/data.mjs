@@ -1,4 +1,4 @@
-/** What the contestants read: photos, our shards of them, and the other loaders' own formats. Made once, then kept. */
+/** The data of the contestants: photos, shards packed from them, and the formats of other loaders. Made once, then kept. */
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import fs from 'node:fs';
@@ -13,10 +13,10 @@ const here = path.dirname(fileURLToPath(import.meta.url));
 const CLI = path.join(here, '../../packages/cli/lib/main.js');
 /** Shards that each of webdataset's workers gets, the same number for all. */
 const SHARDS_PER_WORKER = 6;
-/** A program that writes its data for longer has hung. */
+/** A program that takes longer to write its data has hung. */
 const TIMEOUT_MS = 20 * 60_000;
 
-/** The photos: { folder, count, bytes, pixels, derived }, with sums of bytes and pixels; `derived` is where what is made of them lies. */
+/** The photos: { folder, count, bytes, pixels, derived }, with sums of bytes and pixels. `derived` is the folder for data made from them. */
 export async function preparePhotos({ photos, count, size, cache, log }) {
   const name = size === undefined ? `photos-${count}` : `photos-${size}-${count}`;
   const folder = path.resolve(photos ?? path.join(cache, name));
@@ -35,7 +35,7 @@ export async function preparePhotos({ photos, count, size, cache, log }) {
   return { folder, count: files, bytes, pixels: await pixelsOf(folder, derived), derived };
 }
 
-/** Sum of the pixels of all photos, from their headers. Kept next to what is made of the photos. */
+/** Sum of the pixels of all photos, from their headers. Cached next to the data made from the photos. */
 async function pixelsOf(folder, derived) {
   const kept = path.join(derived, 'pixels.json');
   if (fs.existsSync(kept)) return JSON.parse(fs.readFileSync(kept, 'utf8'));
@@ -64,8 +64,8 @@ export function prepareShards(photos, workers, log, crops = false) {
 }
 
 /**
- * The same photos uncompressed. Photos of 500 x 375 pixels become 256 x 192, as FFCV's with a longer side of 256: both
- * loaders then read the same number of pixels.
+ * The same photos uncompressed. Photos of 500 x 375 pixels are resized to 256 x 192, like FFCV's with a longer side of 256.
+ * Both loaders then read the same number of pixels.
  */
 export function prepareNpyShards(photos, workers, log) {
   const out = path.join(photos.derived, `npy-shards-${workers}`);

@@ -18,7 +18,7 @@ def build(arguments):
     config = {
         "source_type": "file",
         "source_config": {"root_path": arguments.photos, "random_sampling": True, "rank": 0, "world_size": 1},
-        # One bucket, a square: the largest one in the middle of the photo.
+        # One square bucket: datago crops the largest square in the middle of the photo.
         "image_config": {
             "crop_and_resize": True,
             "default_image_size": SIZE,

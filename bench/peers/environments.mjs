@@ -15,7 +15,7 @@ const ENVIRONMENTS = {
   tensorflow: { folder: 'tensorflow', requirements: 'requirements-tensorflow.txt' },
 };
 
-/** { python: path of its interpreter } or { missing: why there is none }. The requirements are complete: no resolving. */
+/** { python: path of its interpreter } or { missing: the reason }. The requirements are complete, so nothing is resolved. */
 export function prepareEnvironment(name, cache, log) {
   const { folder, requirements, above } = ENVIRONMENTS[name];
   if (above !== undefined) {
@@ -41,7 +41,7 @@ export function prepareEnvironment(name, cache, log) {
       const logFile = path.join(cache, `${requirements}.log`);
       fs.writeFileSync(logFile, stdout + stderr);
       return {
-        missing: `${requirements} could not be installed (${reasonOf(stderr)}); ${path.relative('.', logFile)} has it all`,
+        missing: `${requirements} could not be installed (${reasonOf(stderr)}); see ${path.relative('.', logFile)}`,
       };
     }
   }
@@ -49,7 +49,7 @@ export function prepareEnvironment(name, cache, log) {
   return { python };
 }
 
-/** The line of a failed program's output that says most. */
+/** The most informative line of a failed program's output. */
 export function reasonOf(output) {
   const lines = output.split('\n').filter((line) => line.trim() !== '');
   const telling = lines.findLast((line) =>

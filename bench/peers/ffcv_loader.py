@@ -18,7 +18,7 @@ RAW_LONG_SIDE = 256
 
 
 class StoredJpegField(RGBImageField):
-    """FFCV's own `jpg` mode encodes the pixels once more; this stores the file, so that all read the same bytes."""
+    """FFCV's own `jpg` mode would encode the pixels again. This field stores the file, so that all read the same bytes."""
 
     def encode(self, destination, image, malloc):
         destination["mode"] = IMAGE_MODES["jpg"]

@@ -15,7 +15,7 @@ FILES = 8
 
 
 def prepare(photos, out):
-    """As a dataset of the Hub is written: bytes in the files, and the codec that `to_parquet` takes by itself."""
+    """Writes Parquet as for the Hub: with the bytes of the files, and the default codec of `to_parquet`."""
     os.makedirs(out)
     names = sorted({os.path.basename(os.path.dirname(path)) for path, _ in photos})
     features = datasets.Features({"image": datasets.Image(), "label": datasets.ClassLabel(names=names)})
@@ -42,7 +42,7 @@ def build(arguments):
     def decode(rows):
         return {"image": [transform(image.convert("RGB")) for image in rows["image"]], "label": rows["label"]}
 
-    # What it keeps of the files lies beside them, and not in the user's cache.
+    # datasets caches data next to the files, and not in the user's cache.
     place = arguments.prepared
     photos = datasets.load_dataset(place, split="train", cache_dir=place + ".cache").with_transform(decode)
     loader = DataLoader(

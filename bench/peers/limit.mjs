@@ -1,7 +1,7 @@
 /**
- * The limit: libjpeg-turbo's region decode alone, on photos that lie in memory, in as many threads as the others have
- * workers. Each image is decoded from the block column left of its random crop to the crop's right edge; nothing is
- * resized, no pixel is kept.
+ * The limit: libjpeg-turbo's region decode alone, on photos in memory, in as many threads as the other contestants have
+ * workers. Each image is decoded from the block column left of its random crop to the crop's right edge. Nothing is
+ * resized, and no pixel is kept.
  */
 import fs from 'node:fs';
 import { createRequire } from 'node:module';
@@ -14,7 +14,7 @@ const require = createRequire(new URL('../../packages/reader/package.json', impo
 
 const SCALE = [0.08, 1];
 const RATIO = [3 / 4, 4 / 3];
-/** Words of the shared control block; behind them, one counter of decoded images a batch. */
+/** Words of the shared control block. After them, there is a counter of decoded images for each batch. */
 const ISSUED = 0;
 const TAKEN = 1;
 const DONE = 16;
@@ -81,7 +81,7 @@ function startWorkers({ bytes, offsets }, batch, workers) {
   return { startEpoch, close: () => Promise.all(threads.map((thread) => thread.terminate())) };
 }
 
-/** A worker: takes the next image of the epoch, decodes its region into scratch memory, counts it. */
+/** A worker takes the next image of the epoch, decodes its region into scratch memory, and counts it. */
 function decodeForever({ bytes, offsets, control, batch, images }) {
   const decode = openDecoder(bytes);
   const random = randomNumbers(threadId);

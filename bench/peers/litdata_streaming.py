@@ -23,7 +23,7 @@ def transform():
 
 
 class Chunks(StreamingDataset):
-    """Items as `optimize` has stored them: its serializer has decoded the image with torchvision."""
+    """Items as stored by `optimize`. Its serializer has decoded the image with torchvision."""
 
     def __init__(self, folder):
         super().__init__(input_dir=folder, shuffle=True, drop_last=True)

@@ -1,4 +1,4 @@
-/** What the contestants in JavaScript share; measure.py does the same for those in Python. */
+/** Shared code of the contestants in JavaScript. measure.py does the same for those in Python. */
 
 import { parseArgs } from 'node:util';
 import { rate } from '../figures.mjs';
@@ -30,16 +30,16 @@ export function median(values) {
   return ordered.length % 2 === 1 ? ordered[half] : (ordered[half - 1] + ordered[half]) / 2;
 }
 
-/** Of fast loaders more epochs count, until they took so long: a run of a second or two says little. */
+/** Fast loaders run more epochs, for at least this time, because a run of a second or two is not accurate. */
 const LEAST_MS = 5000;
 
-/** Line on stderr after the epoch that does not count: run.mjs watches memory until then. */
+/** Line on stderr after the warm-up epoch. run.mjs measures memory until then. */
 export const WARM = 'measure: the first epoch has ended';
 
 /**
- * Times `build(arguments)`, which gives { startEpoch, close }; `startEpoch()` is an async iterable of { size, images }.
- * The rate counts whole epochs after the first, ends included. Waits are those of the same epochs without the first batch
- * of each; `firstBatchMs` starts when the loader is built, after the imports.
+ * Times `build(arguments)`, which returns { startEpoch, close }. `startEpoch()` is an async iterable of { size, images }.
+ * The rate is that of whole epochs after the first, including their ends. Waits are those of the same epochs, without the
+ * first batch of each. `firstBatchMs` starts when the loader is built, after the imports.
  */
 export async function measure({ name, version, build, given, notes }) {
   const started = performance.now();
@@ -87,9 +87,9 @@ export async function measure({ name, version, build, given, notes }) {
   console.log(JSON.stringify(result));
 }
 
-/** All that the consumer does with a batch. */
+/** The only work of the consumer with a batch. */
 function touch({ images }) {
-  if (!Number.isFinite(images[0])) throw new TypeError('a batch came without pixels');
+  if (!Number.isFinite(images[0])) throw new TypeError('a batch has no pixels');
 }
 
 function round(value) {

@@ -1,12 +1,12 @@
-"""What every Python contestant shares: its arguments, and how its batches are timed.
+"""Shared code of the contestants in Python: their arguments, and the timing of batches.
 
-A contestant gives `measure` a function that builds its loader. One line of JSON on stdout says what was seen. Memory is
-sampled from outside (process-tree.mjs), the same way for every contestant.
+A contestant passes `measure` a function that builds its loader. The result is printed as one line of JSON. Memory is
+sampled from outside (process-tree.mjs), in the same way for every contestant.
 """
 
 import os
 
-# One thread a worker: libraries that start threads of their own would take the cores of other workers.
+# One thread per worker: libraries that start threads of their own would take the cores of other workers.
 for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OPENCV_FOR_THREADS_NUM"):
     os.environ.setdefault(variable, "1")
 
@@ -20,7 +20,7 @@ import time
 SIZE = 224
 SCALE = (0.08, 1.0)
 RATIO = (3 / 4, 4 / 3)
-# Of fast loaders more epochs count, until they took so long: a run of a second or two says little.
+# Fast loaders run more epochs, for at least this time, because a run of a second or two is not accurate.
 LEAST_SECONDS = 5
 WARM = "measure: the first epoch has ended"
 
@@ -30,7 +30,7 @@ def parse_arguments():
     parser.add_argument("--photos", help="folder of class folders of JPEGs")
     parser.add_argument("--shards", help="folder of tar shards")
     parser.add_argument("--prepared", help="the file or folder in the contestant's own format")
-    parser.add_argument("--prepare", action="store_true", help="write --prepared and end")
+    parser.add_argument("--prepare", action="store_true", help="write --prepared and exit")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--epochs", type=int, default=3, help="the first one warms up, the others count")
@@ -39,7 +39,7 @@ def parse_arguments():
 
 
 def list_photos(folder):
-    """[(path, class number)], numbered as torchvision's ImageFolder does it: class folders sorted by name."""
+    """[(path, class number)], with classes numbered as by torchvision's ImageFolder: class folders sorted by name."""
     classes = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir())
     return [
         (os.path.join(folder, name, file), number)
@@ -55,7 +55,7 @@ def list_shards(folder):
 def random_box(width, height, scale, ratio, uniform=random.random):
     """(left, top, width, height) of a random crop, drawn as by torchvision's RandomResizedCrop.get_params.
 
-    For loaders that have no such step: ten tries, then the largest crop in the middle of a permitted ratio.
+    For loaders without such a step: ten tries, then the largest centred crop of a permitted ratio.
     """
     for _ in range(10):
         area = width * height * (scale[0] + (scale[1] - scale[0]) * uniform())
@@ -73,9 +73,9 @@ def percentile(values, share):
 
 
 def processor_seconds():
-    """User and system time of this process and of all that it has started, those that have ended too (Linux).
+    """User and system time of this process and of all that it has started, including those that have ended (Linux).
 
-    A process that has ended is in the sum of the process that waited for it (proc(5), cutime and cstime).
+    A process that has ended is included in the sum of the process that waited for it (proc(5), cutime and cstime).
     """
     ticks = 0
     open_pids = [str(os.getpid())]
@@ -94,11 +94,11 @@ def processor_seconds():
 
 
 def measure(name, version, build, arguments, notes=""):
-    """Times `build(arguments)`, which gives a function that starts an epoch: an iterator of uint8 image batches.
+    """Times `build(arguments)`, which returns a function that starts an epoch: an iterator of uint8 image batches.
 
-    The rate counts whole epochs after the first, ends included. Waits are those of the same epochs without the first
-    batch of each; `firstBatchMs` starts when the loader is built, after the imports. `notes` may be a function, which is
-    called at the end.
+    The rate is that of whole epochs after the first, including their ends. Waits are those of the same epochs, without
+    the first batch of each. `firstBatchMs` starts when the loader is built, after the imports. `notes` can be a
+    function, which is called at the end.
     """
     started = time.perf_counter()
     start_epoch = build(arguments)
@@ -126,7 +126,7 @@ def measure(name, version, build, arguments, notes=""):
             seconds += time.perf_counter() - epoch_started
             processor += processor_seconds() - busy_before
         if epoch == 0:
-            # run.mjs watches memory until this line.
+            # run.mjs measures memory until this line.
             print(WARM, file=sys.stderr, flush=True)
         epoch += 1
     print(
@@ -148,9 +148,9 @@ def measure(name, version, build, arguments, notes=""):
 
 
 def touch(batch):
-    """All that the consumer does with a batch."""
+    """The only work of the consumer with a batch."""
     if "uint8" not in str(batch.dtype):
-        raise TypeError(f"a batch came as {batch.dtype}, not as uint8")
+        raise TypeError(f"a batch has the type {batch.dtype}, not uint8")
     if SIZE * SIZE * 3 != math.prod(batch.shape[1:]):
-        raise ValueError(f"a batch came with the shape {tuple(batch.shape)}")
+        raise ValueError(f"a batch has the shape {tuple(batch.shape)}")
     return int(batch[0][0][0][0])

@@ -1,5 +1,5 @@
 /**
- * One table of several runs of run.mjs (`--out`) that were made in pieces.
+ * Merges the files of several runs of run.mjs (`--out`) into one table.
  *
  *   node bench/peers/merge.mjs [--publish] [--most-others 0.1] FILE...
  *
@@ -13,7 +13,7 @@ const { values, positionals } = parseArgs({
   options: { 'most-others': { type: 'string', default: '1' }, publish: { type: 'boolean', default: false } },
   allowPositionals: true,
 });
-if (positionals.length === 0) throw new Error('Name the files that run.mjs has written with --out.');
+if (positionals.length === 0) throw new Error('Pass the files that run.mjs wrote with --out.');
 const report = mergeReports(
   positionals.map((file) => JSON.parse(fs.readFileSync(file, 'utf8'))),
   Number(values['most-others']),

@@ -28,7 +28,7 @@ class Photos(StreamingDataset):
 
 
 def prepare(photos, out):
-    """Writes the files as they are. The column is read as Pillow's image: `jpeg` decodes what `bytes` has stored."""
+    """Writes the files unchanged. The column is stored as `bytes` and read as `jpeg`, which decodes it with Pillow."""
     with MDSWriter(out=out, columns={"image": "jpeg", "label": "int"}) as writer:
         for path, label in photos:
             writer.write({"image": PIL.Image.open(path), "label": label})

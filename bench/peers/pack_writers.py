@@ -1,6 +1,6 @@
-"""Writes a folder of class folders of JPEGs in another library's format, the files' bytes as they are, and prints one line
-of JSON: the versions, the seconds from the first photo to the finished output, imports left out, and those of the check
-afterwards that every photo is there.
+"""Writes a folder of class folders of JPEGs in another library's format, with the bytes of the files unchanged. Prints one
+line of JSON: the versions, the seconds from the first photo to the finished output, without imports, and the seconds of
+the check afterwards that the output has every photo.
 
     python pack_writers.py webdataset|mds|litdata --photos FOLDER --out FOLDER [--workers 2]
 """
@@ -23,7 +23,7 @@ def read(path):
 
 
 def write_webdataset(photos, out, workers):
-    """ShardWriter has one thread, and checks nothing."""
+    """ShardWriter has one thread and checks nothing."""
     import webdataset
 
     os.makedirs(out)
@@ -36,7 +36,7 @@ def write_webdataset(photos, out, workers):
 
 
 def write_mds(photos, out, workers):
-    """MDSWriter has one thread. It takes a checksum of each shard, xxh64 here, the quickest that it knows."""
+    """MDSWriter has one thread. It computes a checksum of each shard: xxh64 here, the fastest that it supports."""
     import streaming
     from streaming import MDSWriter
 
@@ -54,7 +54,7 @@ def litdata_sample(photo):
 
 
 def write_litdata(photos, out, workers):
-    """optimize has worker processes, and checks nothing."""
+    """optimize has worker processes and checks nothing."""
     import litdata
 
     start = time.perf_counter()
@@ -90,12 +90,12 @@ def count_litdata(out):
 
 
 def check_complete(count, out, photos):
-    """Whether the output has every photo: as many samples, and no fewer bytes."""
+    """Checks that the output has every photo: the same number of samples, and at least as many bytes."""
     samples = count(out)
     size = sum(os.path.getsize(os.path.join(folder, name)) for folder, _, names in os.walk(out) for name in names)
     least = sum(os.path.getsize(path) for path, _ in photos)
     if samples != len(photos) or size < least:
-        sys.exit(f"Error: {samples} samples in {size} bytes were written of {len(photos)} photos in {least} bytes")
+        sys.exit(f"Error: wrote {samples} samples in {size} bytes from {len(photos)} photos in {least} bytes")
 
 
 COUNTS = {"webdataset": count_tar, "mds": count_mds, "litdata": count_litdata}

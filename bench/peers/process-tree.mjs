@@ -1,14 +1,14 @@
-/** What a contestant takes: memory and CPU time of its process and of all processes below it. Linux. */
+/** Memory and CPU time of a contestant: of its process and of all processes below it. Linux only. */
 import fs from 'node:fs';
 
 const INTERVAL_MS = 250;
-/** The unit of times in /proc, on every Linux of today (USER_HZ). */
+/** The unit of times in /proc (USER_HZ), which is the same on every current Linux. */
 const TICKS_PER_SECOND = 100;
 
 /**
- * Samples the tree below `pid` until stopped; `stop()` returns the largest sum in bytes, or null where the kernel does not
- * say. Each process counts with its proportional set size (proc(5), smaps_rollup): a page that processes share counts
- * once in all.
+ * Samples the tree below `pid` until it is stopped. `stop()` returns the largest sum in bytes, or null if the kernel does not
+ * report it. Each process counts with its proportional set size (proc(5), smaps_rollup), so a page that processes share
+ * counts once in total.
  */
 export function watchMemory(pid) {
   let peakBytes = 0;
@@ -25,8 +25,8 @@ export function watchMemory(pid) {
 }
 
 /**
- * User and system time of the process `pid` and of all below it, in seconds. A process that has ended is in the sum of the
- * process that waited for it (proc(5), stat: fields 14 to 17).
+ * User and system time of the process `pid` and of all below it, in seconds. A process that has ended is included in the sum
+ * of the process that waited for it (proc(5), stat: fields 14 to 17).
  */
 export function treeCpuSeconds(pid) {
   const fields = readOrEmpty(`/proc/${pid}/stat`)

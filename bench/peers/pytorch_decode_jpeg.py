@@ -1,4 +1,4 @@
-"""PyTorch's DataLoader with torchvision.io.decode_jpeg and the v2 transforms: the fastest way in torchvision itself."""
+"""PyTorch's DataLoader with torchvision.io.decode_jpeg and the v2 transforms: the fastest decoder of torchvision itself."""
 
 from measure import RATIO, SCALE, SIZE, list_photos, measure, parse_arguments
 

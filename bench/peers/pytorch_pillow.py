@@ -1,4 +1,4 @@
-"""PyTorch's DataLoader over torchvision's ImageFolder, decoded by Pillow: what the PyTorch examples do."""
+"""PyTorch's DataLoader over torchvision's ImageFolder, decoded by Pillow, as in the PyTorch examples."""
 
 from measure import RATIO, SCALE, SIZE, measure, parse_arguments
 

@@ -25,7 +25,7 @@ def decode(rows):
 
 
 def build(arguments):
-    # One CPU of Ray's is one process that runs.
+    # One CPU of Ray is one running process.
     ray.init(num_cpus=arguments.workers, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     ray.data.DataContext.get_current().enable_progress_bars = False
     photos = list_photos(arguments.photos)

@@ -1,4 +1,4 @@
-/** From the runs of all rounds to one row a contestant, and to the Markdown table. */
+/** Turns the runs of all rounds into one row per contestant, and into the Markdown table. */
 import fs from 'node:fs';
 import os from 'node:os';
 import { drawPictures } from '../pictures/run.mjs';
@@ -6,14 +6,14 @@ import { COMPARED_WITH, CONTESTANTS, READS_OTHER_PIXELS } from './contestants.mj
 import { median } from './measure.mjs';
 
 /**
- * One row per contestant that ran, in the order of the table: medians over its runs. `timesSlower` is the reference's rate
- * divided by the contestant's, `ofLimit` the contestant's divided by the limit's. Each is the median of the ratios within a
- * round, or null if no round has both.
+ * One row of medians per contestant that ran, in the order of the table. `timesSlower` is the reference's rate divided by the
+ * contestant's, and `ofLimit` the contestant's divided by the limit's. Each is the median of the ratios within a round, or
+ * null if no round has both.
  */
 export function summarise({ runs, memory, photos }) {
   const { reference, limit } = COMPARED_WITH;
   const rateIn = new Map(runs.map(({ id, round, result }) => [`${id} ${round}`, result.imagesPerSecond]));
-  /** Rate of `id` by that of `other` in each round that has both. */
+  /** Rate of `id` divided by that of `other`, for each round that has both. */
   const ratio = (id, other) => {
     const ratios = runs
       .filter((run) => run.id === id && rateIn.has(`${other} ${run.round}`))
@@ -51,9 +51,9 @@ export function summarise({ runs, memory, photos }) {
 }
 
 /**
- * One report of several that were made in pieces, of the same photos with the same settings. A round of one piece and a
- * round of another are two rounds. Of the peaks of memory, the largest counts. Runs during which other programs took more than
- * the share `mostOthers` of the CPU time do not count.
+ * Merges reports that were made in pieces, with the same photos and settings. Rounds of different pieces are different
+ * rounds. The largest peak of memory counts. Runs during which other programs took more than the share `mostOthers` of the
+ * CPU time do not count.
  */
 export function mergeReports(reports, mostOthers = 1) {
   const [first] = reports;
@@ -61,7 +61,7 @@ export function mergeReports(reports, mostOthers = 1) {
     JSON.stringify([photos, settings.workers, settings.batch, settings.epochs]);
   const other = reports.find((report) => settingsOf(report) !== settingsOf(first));
   if (other !== undefined) {
-    throw new Error(`These reports do not belong together: ${settingsOf(first)} and ${settingsOf(other)}.`);
+    throw new Error(`These reports have different settings: ${settingsOf(first)} and ${settingsOf(other)}.`);
   }
   const runs = reports.flatMap((report, piece) =>
     report.runs
@@ -79,7 +79,7 @@ export function mergeReports(reports, mostOthers = 1) {
   return { ...first, settings: { ...first.settings, rounds: most }, memory, missing, runs };
 }
 
-/** Writes the rates of a report with rows for README's chart, and draws the chart. */
+/** Writes the data of README's chart from a report, and draws the chart. */
 export function publish(report) {
   fs.writeFileSync(new URL('results.json', import.meta.url), `${JSON.stringify(publishedOf(report), null, 2)}\n`);
   drawPictures();
@@ -96,7 +96,7 @@ export function describeMachine() {
   };
 }
 
-/** What the chart shows of a report. */
+/** The data of the chart. */
 function publishedOf({ machine, photos, settings, rows }) {
   return {
     machine: `${machine.cores} cores of ${machine.cpu}`,

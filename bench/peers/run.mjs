@@ -1,16 +1,16 @@
 /**
- * This project against the loaders people use today, on the same photos and the same cores, in one run.
+ * Compares shardtool with other loaders, on the same photos and the same cores, in one run.
  *
  *   node bench/peers/run.mjs [--photos FOLDER] [--count 6144] [--size 1024x768] [--rounds 5] [--epochs 3] [--workers 2] [--batch 256]
  *                            [--only id,id,...] [--out FILE] [--no-warm-up] [--publish]
  *
- * First each contestant runs once, unmeasured: that fills the page cache, and its memory is watched meanwhile (watching
- * costs time). In later runs, memory is watched until the end of the first epoch, which does not count. Then all take turns, round after round, each round in another order, so that whatever slows the machine for
- * a while slows everyone. The table goes to stdout, everything else about the run to --out (bench/.cache/peers.json).
- * --publish writes the rates to bench/peers/results.json and draws README's chart of them.
+ * First, each contestant runs once without being timed. This fills the page cache and measures memory, which takes time. Later
+ * runs measure memory until the end of the first epoch, which does not count. Then all take turns, each round in another order,
+ * so that a slow period of the machine affects all of them. The table goes to stdout, and all other data about the run to --out
+ * (bench/.cache/peers.json). --publish writes the rates to bench/peers/results.json and draws README's chart of them.
  *
- * A long comparison can be made in pieces: --rounds 0 only warms up and watches memory, and --no-warm-up only measures. Let
- * each piece have shardtool, and merge the files (merge.mjs): ratios are then of runs in the same round of the same piece.
+ * A long comparison can be made in pieces: --rounds 0 only warms up and measures memory, and --no-warm-up only times. Include
+ * shardtool in each piece, and merge the files with merge.mjs. Each ratio is then of runs in the same round of the same piece.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
@@ -72,7 +72,7 @@ const table = { ...report, rows: summarise(report) };
 console.log(toMarkdown(table));
 if (settings.publish) publish(table);
 
-/** What is known so far: a long comparison that is ended early keeps its runs. */
+/** The results so far, so that a long comparison that is ended early keeps its runs. */
 function writeReport() {
   const report = {
     machine: describeMachine(),
@@ -104,13 +104,16 @@ function readSettings() {
   });
   const number = (name, least) => {
     const value = Number(values[name]);
-    if (!Number.isInteger(value) || value < least) throw new Error(`--${name} takes a whole number from ${least} on.`);
+    if (!Number.isInteger(value) || value < least)
+      throw new Error(`--${name} must be a whole number of at least ${least}.`);
     return value;
   };
   const only = values.only?.split(',') ?? null;
   const unknown = only?.find((id) => !CONTESTANTS.some((contestant) => contestant.id === id));
   if (unknown !== undefined) {
-    throw new Error(`--only knows no "${unknown}", just ${CONTESTANTS.map(({ id }) => id).join(', ')}.`);
+    throw new Error(
+      `--only: there is no contestant "${unknown}". Contestants: ${CONTESTANTS.map(({ id }) => id).join(', ')}.`,
+    );
   }
   return {
     photos: values.photos,
@@ -127,7 +130,7 @@ function readSettings() {
   };
 }
 
-/** { command, args } of a contestant that can run, or { missing: why it cannot }. */
+/** { command, args } of a contestant that can run, or { missing: the reason }. */
 function prepare(contestant) {
   const { script, variant = '', environment } = contestant;
   const { python, missing: noPython } = environment === undefined ? {} : prepareEnvironment(environment, cache, log);
@@ -140,7 +143,7 @@ function prepare(contestant) {
   return onSameCores(python ?? process.execPath, args);
 }
 
-/** { option, path } of what a contestant reads, made if it is not there, or { missing: why }. */
+/** { option, path } of the data of a contestant, which is made if it does not exist, or { missing: the reason }. */
 function findData(contestant, python) {
   if (contestant.reads === 'photos') return { option: 'photos', path: photos.folder };
   if (contestant.reads === 'shards') return { option: 'shards', ...prepareShards(photos, settings.workers, log) };
@@ -153,7 +156,7 @@ function findData(contestant, python) {
   return { option: 'prepared', ...prepareFormat(photos, contestant, python, log) };
 }
 
-/** With more cores than workers, everyone gets the first ones and no others. */
+/** With more cores than workers, all contestants run on the same first cores. */
 function onSameCores(command, args) {
   const { workers } = settings;
   if (os.availableParallelism() <= workers || spawnSync('taskset', ['--version']).status !== 0)
@@ -168,7 +171,7 @@ function othersSince(before) {
   return Math.max(0, Math.round(((all - before.all - (own - before.own)) / seconds) * 1000) / 1000);
 }
 
-/** The result of one run. A contestant that fails is named as missing from then on: null. */
+/** The result of one run, or null if the contestant failed. It is then listed as missing. */
 async function attempt(contestant, { watchedToEnd }) {
   if (contestant.failed) return null;
   const child = spawn(contestant.command, contestant.args, {

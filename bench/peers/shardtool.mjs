@@ -1,6 +1,6 @@
 /**
- * This project, through its public interface. `--variant`: always, never (the checksum), crops (shards with crop indexes), float32 (normalised, NCHW), npy (no
- * JPEG is decoded).
+ * shardtool, through its public interface. `--variant`: `always` or `never` (the option `checksum`), `crops` (shards with crop
+ * indexes), `float32` (normalised, NCHW), `npy` (no JPEG is decoded).
  */
 import { createRequire } from 'node:module';
 import { openDataset } from '@shardtool/reader';

@@ -1,4 +1,4 @@
-"""This project as Python sees it: the loop over shardtool.Loader, with the reader in its own process."""
+"""shardtool from Python: a loop over shardtool.Loader, with the reader in its own process."""
 
 import resource
 import sys
@@ -13,7 +13,7 @@ import torch  # noqa: E402
 
 
 class Epochs:
-    """Starts epochs, and knows what they cost this process: the reader's own time is not in it."""
+    """Starts epochs, and measures the CPU time of this process without that of the reader."""
 
     def __init__(self, arguments):
         self.loader = shardtool.Loader(

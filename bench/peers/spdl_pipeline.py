@@ -16,7 +16,7 @@ def decode(photo):
     packets = spdl.io.demux_image(path)
     left, top, width, height = random_box(packets.width, packets.height, SCALE, RATIO)
     flip = ",hflip" if random.random() < 0.5 else ""
-    # The crop is of the planes as they are stored. To make RGB before it would take twice the CPU time.
+    # Crops the planes as they are stored. Converting to RGB first would take twice the CPU time.
     graph = f"crop={width}:{height}:{left}:{top},scale={SIZE}:{SIZE}:flags=bilinear{flip},format=pix_fmts=rgb24"
     decoding = spdl.io.decode_config(decoder_options={"threads": "1"})
     return spdl.io.decode_packets(packets, decode_config=decoding, filter_desc=graph), label

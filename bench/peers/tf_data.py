@@ -1,4 +1,4 @@
-"""tf.data over TFRecords of the same JPEG bytes: `--variant antialias` resizes as Pillow does, `--variant plain` does not."""
+"""tf.data over TFRecords of the same JPEG bytes: `--variant antialias` resizes like Pillow, `--variant plain` does not."""
 
 from measure import RATIO, SCALE, SIZE, list_photos, measure, parse_arguments
 

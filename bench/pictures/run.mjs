@@ -1,6 +1,6 @@
 /**
- * Draws the pictures of README and docs anew, on light and dark pages: `npm run pictures`.
- * The chart is of bench/peers/results.json, which `npm run bench:peers -- --publish` writes.
+ * Draws the pictures of README and docs again, for light and dark pages: `npm run pictures`.
+ * The chart shows bench/peers/results.json, which `npm run bench:peers -- --publish` writes.
  */
 import fs from 'node:fs';
 import path from 'node:path';
@@ -11,7 +11,7 @@ import { drawWay } from './way.mjs';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-/** Each picture by its path below the project. */
+/** The pictures by their path below the project. */
 export function pictures() {
   const results = JSON.parse(fs.readFileSync(path.join(root, 'bench/peers/results.json'), 'utf8'));
   return new Map(

@@ -1,6 +1,6 @@
-/** What the pictures share: the two sets of colours, text that cannot become markup, and the frame of an SVG. */
+/** Shared parts of the pictures: the two sets of colours, text that cannot become markup, and the frame of an SVG. */
 
-/** Colours of each picture, on a page that is light and on one that is dark. */
+/** Colours of each picture, for light and dark pages. */
 export const THEMES = {
   light: {
     text: '#1f2328',
@@ -34,7 +34,7 @@ export function picture({ width, height, title, body }) {
   ].join('\n');
 }
 
-/** A line of text whose baseline begins, lies in the middle of, or ends at (x, y). */
+/** A line of text whose baseline starts, is centred, or ends at (x, y). */
 export function text(x, y, content, { fill, size = 13, anchor = 'start', weight = 400 }) {
   return `<text x="${x}" y="${y}" fill="${fill}" font-size="${size}" font-weight="${weight}" text-anchor="${anchor}">${escaped(content)}</text>`;
 }

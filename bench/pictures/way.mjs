@@ -1,4 +1,4 @@
-/** The way of the data, from a folder of images to a batch. */
+/** The path of the data, from a folder of images to a batch. */
 import { picture, text } from './svg.mjs';
 
 const BOX = { width: 196, height: 92, gap: 34 };
@@ -55,7 +55,7 @@ function drawRow({ name, boxes }, y, theme) {
   ];
 }
 
-/** From the shards, at the end of the first row, to where the second begins. */
+/** The arrow from the shards, at the end of the first row, to the start of the second. */
 function turn(theme) {
   const from = LEFT + 3 * (BOX.width + BOX.gap) + BOX.width / 2;
   const bottom = 36 + BOX.height;

@@ -1,5 +1,5 @@
-// Fetches all objects of a bucket by 8 MiB ranges, 16 at a time, as a loader does: ENDPOINT BUCKET [FOLDER]. Into memory that is
-// used again, or from there into files. Prints how many bytes, in how many seconds, with how many seconds of processor time.
+// Fetches all objects of a bucket in ranges of 8 MiB, 16 at a time, as a loader does: ENDPOINT BUCKET [FOLDER]. The bytes are
+// written to memory that is used again, and with FOLDER from there to files. Prints bytes, seconds, and CPU seconds.
 import { open } from 'node:fs/promises';
 import path from 'node:path';
 import { openStorage, RemoteThreads } from '@shardtool/storage';
@@ -27,7 +27,7 @@ async function fetchOn() {
     const { name, size, version, at, length } = ranges[next++];
     const file = { location: `${location}/${name}`, expected: { size, version }, options };
     const { got } = await threads.read(file, at, memory.subarray(0, length));
-    if (got !== length) throw new Error(`${name}: ${got} bytes at ${at}, and not ${length}`);
+    if (got !== length) throw new Error(`${name}: got ${got} bytes at ${at}, not ${length}`);
     await files.get(name)?.write(memory, 0, length, at);
   }
 }

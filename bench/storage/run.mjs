@@ -1,8 +1,8 @@
 /**
- * Reading remote data: `node bench/storage/run.mjs [first|train|cache|lru|faults|slow] [--batches 60]`. A server of ranges in a process
- * of its own answers after a latency; slow file systems are test/slowfs, which needs FUSE, and of which so many batches are taken
- * (256 are an epoch). One dataset of 256 shards
- * of 64 photos, each shard under several names, so that it takes little room.
+ * Reading remote data: `node bench/storage/run.mjs [first|train|cache|lru|faults|slow] [--batches 60]`. A server in a separate
+ * process answers range requests after a latency. The slow file system is test/slowfs, which needs FUSE; `--batches` is the
+ * number of batches read from it (256 are an epoch). The dataset has 256 shards of 64 photos, which are hard links to one
+ * shard.
  */
 import { fork } from 'node:child_process';
 import fs from 'node:fs';
@@ -24,7 +24,7 @@ const work = fs.mkdtempSync(path.join(os.tmpdir(), 'shardtool-storage-'));
 const median = (values) => values.toSorted((a, b) => a - b)[values.length >> 1];
 const show = (name, figures) => console.log(name, JSON.stringify(figures));
 
-/** `shards` shards of 64 photos of 52 kB: a packed one under many names. */
+/** `shards` shards of 64 photos of 52 kB: one packed shard under many names. */
 async function dataset(shards) {
   const base = path.join(work, 'base');
   if (!fs.existsSync(base)) {
@@ -50,21 +50,21 @@ async function dataset(shards) {
   return folder;
 }
 
-/** A server of files by ranges in a process of its own. */
+/** Starts a server for ranges of files in a separate process. */
 function serve(folder, latencyMs, faultEvery = 0) {
   const child = fork(new URL('./storage-server.mjs', import.meta.url), [folder, latencyMs, faultEvery].map(String));
   return new Promise((resolve) => {
     child.once('message', ({ port }) => {
       resolve({
         url: `http://127.0.0.1:${port}`,
-        sent: () => new Promise((told) => child.once('message', ({ sent }) => told(sent)) && child.send('sent')),
+        sent: () => new Promise((done) => child.once('message', ({ sent }) => done(sent)) && child.send('sent')),
         stop: () => child.kill(),
       });
     });
   });
 }
 
-/** Images a second after the first batch, milliseconds to the first batch, CPU seconds a thousand images. */
+/** Images per second after the first batch, milliseconds to the first batch, CPU seconds per thousand images. */
 async function run(location, options = {}, batches = Number.POSITIVE_INFINITY, onFirst = async () => {}) {
   const began = performance.now();
   const opened = await openDataset(location);
@@ -91,7 +91,7 @@ async function run(location, options = {}, batches = Number.POSITIVE_INFINITY, o
   return { rate: images / seconds, firstMs, cpuMs: (user + system) / images, storage: report.storage };
 }
 
-/** What three epochs fetch with a cache of half of the data, as shares of the data. */
+/** Bytes fetched in three epochs with a cache for half of the data, as shares of the data. */
 async function halfCached(eviction) {
   const folder = await dataset(256);
   const bytes = (await readManifest(folder)).bytes;
@@ -109,7 +109,7 @@ async function halfCached(eviction) {
     await loader.close();
     await opened.close();
     fs.rmSync(cache, { recursive: true });
-    show(`half of the data cached, evicted ${eviction}, units of a ${shuffleUnit}: fetched an epoch`, fetched);
+    show(`half of the data cached, evicted ${eviction}, units of a ${shuffleUnit}: fetched per epoch`, fetched);
   }
   server.stop();
 }
@@ -137,9 +137,9 @@ const BENCHES = {
     const pairs = [];
     for (let round = 0; round < 3; round++) pairs.push([await run(folder), await run(server.url)]);
     show('train224 at 50 ms against local', {
-      ratio: median(pairs.map(([local, far]) => far.rate / local.rate)),
+      ratio: median(pairs.map(([local, remote]) => remote.rate / local.rate)),
       local: Math.round(median(pairs.map(([local]) => local.rate))),
-      cpuMsAnImage: pairs.map(([local, far]) => [local.cpuMs / 1000, far.cpuMs / 1000]),
+      cpuMsAnImage: pairs.map(([local, remote]) => [local.cpuMs / 1000, remote.cpuMs / 1000]),
     });
     server.stop();
   },
@@ -147,7 +147,7 @@ const BENCHES = {
     await halfCached('by next use');
   },
   async lru() {
-    // The same code, in which what was used last always has the smallest key, and so goes last.
+    // The same code, except that the most recently used piece always has the smallest key, and so is evicted last.
     const { claim, use, write } = CacheFolder.prototype;
     let uses = 0;
     const recent = () => 14_000_000_000 - uses++;
@@ -172,7 +172,7 @@ const BENCHES = {
     const folder = await dataset(64);
     const [good, bad] = [await serve(folder, 5), await serve(folder, 5, 100)];
     const pairs = [];
-    // Small blocks: some thousand requests, so that some dozens of them fail.
+    // Small blocks make some thousand requests, so that some dozens of them fail.
     const options = { blockSamples: 4 };
     for (let round = 0; round < 3; round++) {
       const first = round % 2 === 0;
@@ -190,13 +190,13 @@ const BENCHES = {
     bad.stop();
   },
   async slow() {
-    // Fewer are read into memory as a whole.
+    // A dataset of fewer shards would be read into memory as a whole.
     const folder = await dataset(256);
     const slowfs = buildSlowfs(work);
     for (const micros of [1000, 20_000]) {
       const pairs = [];
       for (let round = 0; round < 3; round++) {
-        // Mounted anew, so that nothing of it is cached; as many batches of both, since not all of it is needed.
+        // Mounts it again, so that nothing is cached. Both runs read the same number of batches, not whole epochs.
         const slow = await mountSlow(slowfs, folder, micros, micros);
         try {
           pairs.push([await run(folder, {}, BATCHES), await run(slow.path, {}, BATCHES)]);
@@ -204,9 +204,9 @@ const BENCHES = {
           await slow.unmount();
         }
       }
-      show(`slowfs at ${micros / 1000} ms a call`, {
-        ratio: pairs.map(([local, far]) => far.rate / local.rate).toSorted((a, b) => a - b),
-        firstMs: Math.round(median(pairs.map(([, far]) => far.firstMs))),
+      show(`slowfs at ${micros / 1000} ms per call`, {
+        ratio: pairs.map(([local, slow]) => slow.rate / local.rate).toSorted((a, b) => a - b),
+        firstMs: Math.round(median(pairs.map(([, slow]) => slow.firstMs))),
       });
     }
   },

@@ -1,5 +1,5 @@
-// A server of files by ranges: FOLDER LATENCY_MS FAULT_EVERY. Of so many requests (0: never) one fails, by a reset and by 503 in
-// turn. Tells its port, and when asked how many bytes it has sent.
+// A server for ranges of files: FOLDER LATENCY_MS FAULT_EVERY. Every FAULT_EVERY-th request fails (0: none), with a reset and a
+// 503 in turn. It sends its port to the parent process, and on request the number of bytes that it has sent.
 import fs from 'node:fs';
 import http from 'node:http';
 import path from 'node:path';

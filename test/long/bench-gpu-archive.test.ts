@@ -21,7 +21,7 @@ test.runIf(hasPython)('the archive for a GPU machine runs with Python only, and 
   mkdirSync(cwd);
   const env = { PATH: '/nowhere', SHARDTOOL_CUDA_DRIVER: '/nowhere/libcuda.so.1' };
   const { status, output } = run([archive], { cwd, env });
-  expect(output).toMatch(/^Nothing is measured: Found no CUDA driver \(.*\): install .*\.$/);
+  expect(output).toMatch(/^Nothing was measured: Found no CUDA driver \(.*\): install .*\.$/);
   expect(status).toBe(2);
   expect(readdirSync(cwd)).toEqual(['results']);
 });
