@@ -278,6 +278,15 @@ def test_gray_images_with_alpha_show_a_coloured_background(tmp_path):
         assert np.abs(given - expected).max() <= 1
 
 
+def test_an_image_of_one_row_that_has_all_pixels_allowed_is_resized(tmp_path):
+    row = random_array("float32", (1, 1_000_000, 1), 4)
+    location = written(tmp_path / "shards", npy=[npy(row)])
+    resize = [{"name": "resize", "size": [4, 64]}]
+    [given] = images_of(location, channels=1, pixel_dtype="float32", transform=resize, max_pixels=row.size)
+    expected = np.asarray(Image.fromarray(row[:, :, 0]).resize((64, 4), Image.BILINEAR))
+    np.testing.assert_allclose(given[0], expected, atol=1e-3)
+
+
 FILTERS = {"bilinear": Image.BILINEAR, "bicubic": Image.BICUBIC, "lanczos": Image.LANCZOS, "box": Image.BOX}
 
 

@@ -352,7 +352,7 @@ export class Decoder {
       }
     } catch (cause) {
       if (!(cause instanceof DecodeBufferError)) throw cause;
-      throw new SampleDecodeError({}, `${cause.message} Use fewer workers or a smaller batch.`, { cause });
+      throw new SampleDecodeError({}, cause.message, { cause });
     }
   }
 

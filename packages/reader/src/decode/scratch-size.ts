@@ -54,9 +54,8 @@ function wideBytes(transform: CompiledTransform, maxPixels: number): number {
     return Math.max(most, ...sizes.map(({ width, height }) => width * height));
   }, maxPixels);
   const { channels, dtype } = transform.format;
-  // A block has 8 rows, so that an image with as many has no more values per row than this.
-  const row = Math.max(pixels / 8, Math.min(pixels, LONGEST_SIDE)) + 8;
-  const middle = channels * (4 * pixels + WIDE_BLOCK_BYTES * row) + RESIZE_TABLE_BYTES;
+  // A resize takes 8 rows at a time: of an image with one row, it makes seven copies.
+  const middle = channels * (4 * pixels + WIDE_BLOCK_BYTES * (pixels + 8)) + RESIZE_TABLE_BYTES;
   const pictures = 2 + 2 * transform.steps.length;
   return roundUp(
     kernelBytes(transform) +

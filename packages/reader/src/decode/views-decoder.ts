@@ -257,6 +257,6 @@ function inMemory(work: () => void): void {
     work();
   } catch (cause) {
     if (!(cause instanceof DecodeBufferError)) throw cause;
-    throw new SampleDecodeError({}, `${cause.message} Use fewer workers or a smaller batch.`, { cause });
+    throw new SampleDecodeError({}, cause.message, { cause });
   }
 }

@@ -201,9 +201,13 @@ export class ResizeKernel {
   #tooSmall(x: Table, y: Table, bytes: number): DecodeBufferError {
     return new DecodeBufferError(
       {},
-      `A resize of ${x.hi - x.lo}x${y.hi - y.lo} pixels to ${x.axis.count}x${y.axis.count} needs ` +
-        `${2 * TABLES_BYTES + bytes} bytes of working memory, but there are ${2 * TABLES_BYTES + this.#buffersBytes}: ` +
-        'use scratchBytes() to determine its size.',
+      `a resize of ${x.hi - x.lo}x${y.hi - y.lo} pixels to ${x.axis.count}x${y.axis.count} needs ` +
+        `${megabytes(2 * TABLES_BYTES + bytes)} of decode memory, but a worker has ` +
+        `${megabytes(2 * TABLES_BYTES + this.#buffersBytes)} for it: use fewer workers or a smaller batch, or crop before the resize`,
     );
   }
+}
+
+function megabytes(bytes: number): string {
+  return `${Math.ceil(bytes / 1e6)} MB`;
 }

@@ -90,8 +90,8 @@ export class TableCache {
     if (bytes <= this.#words.byteLength) return;
     throw new DecodeBufferError(
       {},
-      `A resize from ${axis.source} to ${axis.output} pixels needs a table of ${bytes} bytes, but there are ` +
-        `${this.#words.byteLength}: shrink the image first.`,
+      `a resize from ${axis.source} to ${axis.output} pixels needs a table of ${bytes} bytes, more than ` +
+        `${this.#words.byteLength}: crop before the resize, or pack smaller images`,
     );
   }
 
