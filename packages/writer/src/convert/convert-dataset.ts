@@ -154,7 +154,8 @@ function createWorkers(
     script: new URL('./convert-worker.js', import.meta.url),
     size,
     // Reading yields to other work of the thread after each MiB.
-    inline: (report) => inlineWorker(async (job) => (await import('./convert-job.js')).convertNumbered(job, report)),
+    inline: (report) =>
+      inlineWorker(async (job, free) => (await import('./convert-job.js')).convertNumbered(job, report, free)),
   });
   group.runIn(isSmall || (size === 1 && !isElsewhere) ? 'inline' : 'threads');
   return group;

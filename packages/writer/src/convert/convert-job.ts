@@ -26,14 +26,19 @@ export interface ConvertJob {
   readonly recast: Recast | null;
 }
 
-/** Keeps a finished shard, or converts it and notes that it is finished. */
+/**
+ * Keeps a finished shard, or converts it and notes that it is finished. `whenFilled` is called when only the disk is
+ * waited for, so that another shard can start.
+ */
 export async function convertNumbered(
   { shard, input, target, view, recast }: ConvertJob,
   report: Report,
+  whenFilled: () => unknown,
 ): Promise<NumberedShard> {
   const layout = await outputLayoutOf(target.layout);
   const viewed = view && (() => viewedShard(view, shard));
-  return { shard, ...(await keptOrConverted(input, { ...target, layout }, target, viewed, recast, report)) };
+  const made = await keptOrConverted(input, { ...target, layout }, target, viewed, recast, report, whenFilled);
+  return { shard, ...made };
 }
 
 /** A shard that was converted now or earlier. */
@@ -52,13 +57,14 @@ async function keptOrConverted(
   viewed: (() => Promise<ViewedShard>) | undefined,
   recast: Recast | null,
   report: Report,
+  whenFilled: () => unknown,
 ): Promise<Omit<NumberedShard, 'shard'>> {
   const noted = readShardNote<ShardOfConversion>(target.output, input.stem, madeFrom);
   if (noted !== null && (isElsewhere || isAsNoted(noted, input.stem, target, false))) {
     report(noted.samples, input.bytes);
     return { ...noted, isKept: true };
   }
-  const converted = await convertShard(input, target, report, await viewed?.(), recast);
+  const converted = await convertShard(input, target, report, await viewed?.(), recast, whenFilled);
   await noteShard(target, input.stem, madeFrom, converted);
   return { ...converted, isKept: false };
 }

@@ -24,7 +24,7 @@ export interface ConvertedShard extends ShardRecord {
  * against its crc32. With `viewed` the samples and classes are those of its index. Throws {@link SampleChecksumError}
  * with shard and key for a damaged sample, ShardIndexError for an index of another pack, SampleSizeError,
  * EntryNameError or KeyLengthError for samples that the new layout does not support, {@link DiskFullError} and
- * FileError. After an error nothing of the new shard is left.
+ * FileError. After an error nothing of the new shard is left. `whenFilled` is that of {@link createShard}.
  */
 export async function convertShard(
   input: DatasetShard,
@@ -32,14 +32,16 @@ export async function convertShard(
   report: Report,
   viewed?: ViewedShard,
   recast: Recast | null = null,
+  whenFilled?: () => unknown,
 ): Promise<Omit<ConvertedShard, 'shard'>> {
   const opened = await openShardSamples(input, target, viewed, recast);
   try {
     const { samples, skippedEntries, skippedLinks, leftOut } = opened;
-    const record = await createShard(target, input.stem, samples, async (writer, rows) => {
+    const fill = async (writer: ShardWriter, rows: IndexRows) => {
       await copySamples(opened, writer, rows, report);
       return opened.columns;
-    });
+    };
+    const record = await createShard(target, input.stem, samples, fill, whenFilled);
     return { ...record, skippedEntries, skippedLinks, leftOut };
   } finally {
     await opened.close();

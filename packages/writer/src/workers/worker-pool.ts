@@ -167,9 +167,9 @@ export class WorkerPool<Job, Result> {
   }
 }
 
-/** A worker for {@link WorkerPool.inline} that needs no messages. `work` runs a job, and `end` frees its resources. */
+/** A worker for {@link WorkerPool.inline} that needs no messages. `work` runs jobs, and `end` frees its resources. */
 export function inlineWorker<Job, Result>(
-  work: (job: Job) => Promise<Result>,
+  work: PoolWorker<Job, Result>['run'],
   end: () => Promise<void> = async () => undefined,
 ): PoolWorker<Job, Result> {
   return { post: () => undefined, run: work, end };
