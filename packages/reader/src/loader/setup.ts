@@ -103,11 +103,8 @@ export async function setUp(
   const { files } = dataset;
   await files.measure();
   keepIndexes(dataset, order, options);
-  // Each request to remote storage takes long, so those for the indexes of the first batch begin as soon as it is known.
-  if (files.isSlow && order.unit !== 'sample') {
-    const plan = order.plan(order.begin);
-    fetchFirstIndexes(plan.under ?? plan, order.samplesOf, files.store);
-  }
+  // Each request to remote storage takes long, so those for the first indexes begin as soon as it is known which are needed.
+  if (files.isSlow) fetchFirstIndexes(order, files.store);
   const decode = decodeModeOf(options.decode, options.state);
   checkFormatOf(formatOf(options), options.state);
   const output = await setUpOutput(dataset, outputRequest(options, { decode, buckets, schedule }));

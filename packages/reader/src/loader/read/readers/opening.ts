@@ -1,6 +1,9 @@
 import type { ShardStore } from '../../../dataset/shards/shard-store.js';
 import type { EpochPlan } from '../../../order/batches.js';
+import type { Unit } from '../../../order/units.js';
 import type { SamplesOf } from '../../../selection/pass-samples.js';
+import type { Selection } from '../../../selection/selection.js';
+import type { Place } from '../../progress.js';
 
 /** Data that the first batches of an epoch need. On slow storage, it is read before whole blocks. */
 export interface Opening {
@@ -34,17 +37,38 @@ export function openingOf(plan: EpochPlan): Opening {
   return { items, first };
 }
 
-/** Requests the indexes that the first batch needs, without waiting for them. An error is thrown when an index is used. */
-export function fetchFirstIndexes(
-  plan: EpochPlan,
-  samplesOf: SamplesOf,
-  { indexes }: Pick<ShardStore, 'indexes'>,
-): void {
-  const wanted = new Set(plan.rows().next().value?.block);
-  for (const { ordinal, source, pass, pieces } of plan.blocks()) {
-    if (wanted.size === 0) return;
+/** Number of indexes that are requested at once, if those of all shards are needed. */
+const FIRST_INDEXES = 64;
+
+/** Requests the indexes that are needed first, without waiting for them. An error is thrown when an index is used. */
+export function fetchFirstIndexes(order: FirstOrder, { indexes }: Pick<ShardStore, 'indexes'>): void {
+  for (const shard of firstShards(order)) indexes.index(shard).catch(() => {});
+}
+
+/** The order of a run, as far as its beginning is concerned. */
+interface FirstOrder {
+  readonly unit: Unit;
+  readonly begin: Place;
+  readonly all: Selection;
+  readonly samplesOf: SamplesOf;
+  plan(place: Place): EpochPlan;
+}
+
+/** The shards of the first batch. If all samples are read first, the first shards. */
+function firstShards({ unit, begin, all, samplesOf, plan }: FirstOrder): number[] {
+  if (unit === 'sample') {
+    const shards = Array.from(all.counts, (samples, shard) => (samples > 0 ? shard : -1));
+    return shards.filter((shard) => shard >= 0).slice(0, FIRST_INDEXES);
+  }
+  const whole = plan(begin);
+  const blocks = whole.under ?? whole;
+  const wanted = new Set(blocks.rows().next().value?.block);
+  const shards: number[] = [];
+  for (const { ordinal, source, pass, pieces } of blocks.blocks()) {
+    if (wanted.size === 0) break;
     if (!wanted.delete(ordinal)) continue;
     const { firstShard } = samplesOf(source, pass);
-    for (const { shard } of pieces) indexes.index(firstShard + shard).catch(() => {});
+    for (const { shard } of pieces) shards.push(firstShard + shard);
   }
+  return shards;
 }
