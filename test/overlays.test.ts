@@ -268,7 +268,7 @@ test('a split has its share of each class, no sample on both sides, and does not
   );
 });
 
-test('if a changed shard has samples that a split does not know, the split is rejected until it is drawn again', async () => {
+test('a change that adds samples puts each into a split, and the others stay in theirs', async () => {
   const options = { workers: 1, shuffle: false } as const;
   const add = (images: string, from: number, to: number) => {
     for (let i = from; i < to; i++) writeFileSync(path.join(images, 'a', `${i}.jpg`), jpeg(i));
@@ -306,8 +306,6 @@ test('if a changed shard has samples that a split does not know, the split is re
     const before = await sides(shards);
     expect(before.size).toBe(20);
     await change(shards, images);
-    await expect(sides(shards), name).rejects.toThrow('has grown since the split "val" was created');
-    expect((await split(shards)).isNew).toBe(true);
     const after = await sides(shards);
     expect([name, after.size]).toEqual([name, 30]);
     expect(new Map([...after].filter(([key]) => before.has(key)))).toEqual(before);
@@ -320,13 +318,39 @@ test('if a changed shard has samples that a split does not know, the split is re
   await split(shards);
   expect((await sides(shards)).size).toBe(19);
   await restoreVersion(shards, current!.version);
-  await expect(sides(shards)).rejects.toThrow('has grown');
-  await split(shards);
   expect((await sides(shards)).size).toBe(20);
-  // A change that only removes samples leaves the split complete.
-  await eraseSamples(shards, { keys: ['a/8'] });
-  expect((await sides(shards)).size).toBe(19);
-  expect((await split(shards)).isNew).toBe(false);
+});
+
+test('a sample stays in its split by class when its class changes and the split is drawn again', async () => {
+  const images = emptyFolder();
+  const labels = path.join(emptyFolder(), 'labels.csv');
+  const label = (classOf: (i: number) => string, count: number) => {
+    for (let i = 0; i < count; i++) writeFileSync(path.join(images, `${i}.jpg`), jpeg(i));
+    const rows = Array.from({ length: count }, (_, i) => `${i}.jpg,${classOf(i)}`);
+    writeFileSync(labels, `path,class\n${rows.join('\n')}\n`);
+  };
+  const shards = path.join(emptyFolder(), 'shards');
+  const options = { labels, workers: 1, shuffle: false, maxShardSamples: 30 } as const;
+  label((i) => (i < 30 ? 'ant' : 'bee'), 60);
+  await pack(images, shards, options);
+  const split = () => splitDataset(shards, { shares: new Map([['val', 0.4]]), byClass: true });
+  const sides = async () => {
+    const [val, train] = await Promise.all(
+      ['val', 'train'].map((name) => classesOf(shards, { overlay: 'split', split: name })),
+    );
+    return [[...val!.keys()].sort(), [...train!.keys()].sort()];
+  };
+  await split();
+  const before = await sides();
+  label((i) => (i < 30 ? 'bee' : 'ant'), 60);
+  await pack(images, shards, { ...options, append: true, applyChanges: true, compare: 'checksum' });
+  expect(await sides()).toEqual(before);
+  label((i) => (i < 30 ? 'bee' : 'ant'), 61);
+  await pack(images, shards, { ...options, append: true });
+  expect((await split()).isNew).toBe(true);
+  const after = await sides();
+  expect(after.map((keys) => keys.filter((key) => key !== '60'))).toEqual(before);
+  expect(after.flat()).toHaveLength(61);
 });
 
 test('a group is never divided between two sides of a split', async () => {

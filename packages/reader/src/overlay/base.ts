@@ -1,9 +1,10 @@
-import { abortable, inTurn } from '@shardtool/base';
+import { abortable, inTurn, range } from '@shardtool/base';
 import { type IndexPart, type Overlay, OverlayError, type OverlayHeader, parseOverlay } from '@shardtool/format';
 import { openStorage, readWhole, type StorageOptions, shownLocation, splitLocation } from '@shardtool/storage';
 import type { IndexPieces } from '../dataset/inspection-columns.js';
 import { withInspection } from '../dataset/inspection-columns.js';
 import { openStored } from '../dataset/open-stored.js';
+import type { StoredParts } from '../dataset/stored-dataset.js';
 import { relabel } from './change-index.js';
 import { overlayPath, readOverlays } from './find.js';
 import { type Layers, layersOf, rowsGone } from './layers.js';
@@ -50,20 +51,26 @@ export async function openBase(
   return { location, storage, signal, stored, chain, counts, below: layersOf(chain, { ...stored, counts }) };
 }
 
-/** Yields the indexes of all shards, or parts of them, with the named columns of inspections. */
+/**
+ * Yields the indexes of shards, or parts of them, with the named columns of inspections. `numbers`: the shards. Default:
+ * all of them.
+ */
 export async function* shownShards(
-  { stored, below, signal }: OverlayBase,
+  { stored, below, signal }: Pick<OverlayBase, 'below' | 'signal'> & { readonly stored: StoredParts },
   parts: readonly IndexPart[],
   names: ReadonlySet<string> = new Set(),
+  numbers: readonly number[] = range(stored.shards.length),
 ): AsyncGenerator<ShownShard> {
-  const indexes = inTurn(stored.shards, READ_AT_ONCE, async (file): Promise<IndexPieces> => {
-    return abortable(signal, async () => withInspection(await file.loadParts(parts), file, names));
+  const indexes = inTurn(numbers, READ_AT_ONCE, async (shard): Promise<{ shard: number; index: IndexPieces }> => {
+    const file = stored.shards[shard]!;
+    return abortable(signal, async () => ({
+      shard,
+      index: await withInspection(await file.loadParts(parts), file, names),
+    }));
   });
-  let shard = 0;
-  for await (const index of indexes) {
+  for await (const { shard, index } of indexes) {
     signal?.throwIfAborted();
     yield { shard, index: relabel(index, shard, below.layers), gone: rowsGone(below, shard, index.samples) };
-    shard++;
   }
 }
 

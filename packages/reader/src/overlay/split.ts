@@ -1,5 +1,6 @@
 import { CALL_OPTIONS, checkCallOptions, checkLocation, OptionError, type OptionTable } from '@shardtool/base';
 import {
+  isSet,
   type Overlay,
   type OverlayEntry,
   OverlayError,
@@ -8,10 +9,10 @@ import {
   type SplitRule,
 } from '@shardtool/format';
 import type { StorageOptions } from '@shardtool/storage';
-import { keyHash } from '../dataset/keys/key-hash.js';
 import { type OverlayBase, type OverlayPlaceOptions, openBase, saveOn, shownShards } from './base.js';
 import { overlayPath, readOverlays, SPLIT_OVERLAY } from './find.js';
 import { checkOverlayName, moveOverlay } from './save.js';
+import { splitHash, splitTest } from './split-rule.js';
 import { countEntries, type OverlayCounts } from './summary.js';
 
 export interface SplitOptions extends OverlayPlaceOptions {
@@ -86,7 +87,7 @@ export async function splitDataset(location: string, options: SplitOptions): Pro
 
   const draws = await drawAll(base, group);
   const rules = before === null ? rulesOf(options, draws, below.classes) : countEntries(before.entries).splits;
-  const entries = splitEntries(rules, draws, below.classes);
+  const entries = splitEntries(rules, draws, below.classes, before === null ? new Map() : knownRows(before));
   signal?.throwIfAborted();
   if (before !== null) await putAside(file, before, storage);
   // A split that was put aside is always replaced.
@@ -95,16 +96,25 @@ export async function splitDataset(location: string, options: SplitOptions): Pro
   return { ...saved, splits, isNew: true };
 }
 
-/** Whether each split of an overlay has rows for every shard with samples. After a change, it may lack some. */
-function coversAll({ entries, shards }: Overlay, counts: readonly number[]): boolean {
-  if (shards < counts.length) return false;
-  const covered = new Map<string, Set<number>>();
+/** The rows of splits by their names and by shard, as bits. */
+type KnownRows = ReadonlyMap<string, ReadonlyMap<number, Uint8Array>>;
+
+/** The rows that an overlay has. A sample keeps its split, also if its class has changed since it was drawn. */
+function knownRows({ entries }: Overlay): KnownRows {
+  const known = new Map<string, Map<number, Uint8Array>>();
   for (const entry of entries) {
     if (entry instanceof PackedChanges || !('split' in entry)) continue;
-    if ('rule' in entry) covered.set(entry.split, new Set());
-    else covered.get(entry.split)?.add(entry.shard);
+    if ('rule' in entry) known.set(entry.split, new Map());
+    else known.get(entry.split)?.set(entry.shard, Buffer.from(entry.rows, 'base64'));
   }
-  return [...covered.values()].every((rows) => counts.every((samples, shard) => samples === 0 || rows.has(shard)));
+  return known;
+}
+
+/** Whether each split of an overlay has rows for every shard with samples. */
+function coversAll(overlay: Overlay, counts: readonly number[]): boolean {
+  return [...knownRows(overlay).values()].every((rows) =>
+    counts.every((samples, shard) => samples === 0 || rows.has(shard)),
+  );
 }
 
 /** Data that decides the split of each sample of one shard, 9 bytes per sample. */
@@ -125,8 +135,7 @@ async function drawAll(base: OverlayBase, group: string | undefined): Promise<Sh
     isKnown ||= group === undefined || values !== undefined;
     const hash = new Uint32Array(samples);
     for (let row = 0; row < samples; row++) {
-      const value = values?.[row] ?? null;
-      hash[row] = keyHash(value === null ? key![row]! : String(value));
+      hash[row] = splitHash(key![row]!, values?.[row]);
     }
     draws.push({ hash, cls: cls!, isGone });
   }
@@ -197,24 +206,16 @@ function splitEntries(
   rules: readonly NamedRule[],
   draws: readonly ShardDraws[],
   classes: readonly string[],
+  known: KnownRows,
 ): OverlayEntry[] {
   return rules.flatMap(({ name, rule }): OverlayEntry[] => {
-    const byName = new Map(rule.borders.map(([cls, from, below]) => [cls, { from, below }]));
-    const plain = byName.get(null)!;
-    const bordersOf = new Map<number, { from: number; below: number }>();
-    const borders = (cls: number) => {
-      const known = bordersOf.get(cls);
-      if (known !== undefined) return known;
-      const found = byName.get(classes[cls] ?? String(cls)) ?? plain;
-      bordersOf.set(cls, found);
-      return found;
-    };
+    const isIn = splitTest(rule, classes);
     let samples = 0;
     const classSamples: number[] = classes.map(() => 0);
     const rows = draws.map(({ hash, cls, isGone }, shard): OverlayEntry => {
+      const bits = known.get(name)?.get(shard);
       const isChosen = (row: number) => {
-        const { from, below } = borders(cls[row]!);
-        if (isGone[row] === 1 || hash[row]! < from || hash[row]! >= below) return false;
+        if (isGone[row] === 1 || !(bits === undefined ? isIn(hash[row]!, cls[row]!) : isSet(bits, row))) return false;
         samples++;
         if (cls[row]! >= 0) classSamples[cls[row]!] = (classSamples[cls[row]!] ?? 0) + 1;
         return true;
