@@ -19,15 +19,18 @@ export function readMask(bytes: Uint8Array, maxPixels: number): Values {
 function npyMask(bytes: Uint8Array): Values {
   try {
     const header = readNpyHeader(bytes);
-    const [height = 0, width = 0, channels = 1, ...more] = header.shape;
-    const values = bytes.subarray(header.offset, header.offset + width * height);
-    if (isBytes(header) && channels === 1 && more.length === 0 && width > 0 && values.length === width * height) {
-      return { width, height, values };
+    const { dtype, shape, fortranOrder, offset } = header;
+    const [height = 0, width = 0, channels = 1, ...more] = shape;
+    if (!isBytes(header) || channels !== 1 || more.length > 0 || width === 0) {
+      const order = fortranOrder ? ' in Fortran order' : '';
+      throw new NpyError(
+        {},
+        `it is an array of ${dtype} with the shape (${shape.join(', ')})${order}, but a mask is uint8 (height, width) in C order`,
+      );
     }
-    throw new NpyError(
-      {},
-      `it is an array of ${header.dtype} with the shape (${header.shape.join(', ')}), but a mask is uint8 (height, width)`,
-    );
+    const values = bytes.subarray(offset, offset + width * height);
+    if (values.length === width * height) return { width, height, values };
+    throw new NpyError({}, `its array ends after ${values.length} of ${width * height} values`);
   } catch (cause) {
     if (!(cause instanceof NpyError)) throw cause;
     throw new SampleDecodeError({}, cause.message, { cause });

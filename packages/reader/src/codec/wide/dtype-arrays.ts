@@ -6,8 +6,9 @@ export const ARRAYS = { uint8: Uint8Array, uint16: Uint16Array, int16: Int16Arra
 
 /** The error for values that would lose something as the dtype `wanted`. */
 export function otherDtype(dtype: string, wanted: PixelDtype): SampleDecodeError {
+  const own = dtype in ARRAYS && dtype !== 'float32' ? `${dtype}, or to ` : '';
   return new SampleDecodeError(
     {},
-    sentence`its values are ${dtype}, but the option ${optionName('pixelDtype')} is ${wanted}: set it to ${dtype in ARRAYS ? dtype : 'float32'}, or to float32, which can hold all values`,
+    sentence`its values are ${dtype}, but the option ${optionName('pixelDtype')} is ${wanted}: set it to ${own}float32, which can hold all values`,
   );
 }

@@ -1,5 +1,6 @@
 import { deflateSync } from 'node:zlib';
 import { SampleDecodeError } from '@shardtool/base';
+import { encodeNpyHeader } from '@shardtool/format';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { TIMES } from '../../../../../test/repetitions.js';
@@ -105,4 +106,17 @@ test('a mask with colours, and one with too many pixels, is rejected with a mess
   expect(() => readPngValues(encode(picture, 2), 1e6)).toThrow(/a mask is gray or has a palette/);
   expect(() => readPngValues(encode(picture), 15)).toThrow(/4x4 pixels, more than 15/);
   expect(() => readMask(Buffer.from('GIF89a'), 15)).toThrow(/a mask is a gray or palette PNG, or a uint8 .npy array/);
+});
+
+test('the error about an array that is no mask names its order, or where it ends', () => {
+  const mask = (order: string, bytes: number) => {
+    const header = encodeNpyHeader('|u1', [4, 6]);
+    const text = Buffer.from(header).toString('latin1').replace('False, ', order);
+    return Buffer.concat([Buffer.from(text, 'latin1'), new Uint8Array(bytes)]);
+  };
+  expect(readMask(mask('False, ', 24), 1000)).toMatchObject({ width: 6, height: 4 });
+  expect(() => readMask(mask('True,  ', 24), 1000)).toThrow(
+    'it is an array of |u1 with the shape (4, 6) in Fortran order, but a mask is uint8 (height, width) in C order',
+  );
+  expect(() => readMask(mask('False, ', 20), 1000)).toThrow('its array ends after 20 of 24 values');
 });
