@@ -134,6 +134,32 @@ test.each([
   },
 );
 
+test("with onBad 'raise', a rank that runs alone fails in the first epoch in which it gets a damaged sample", async () => {
+  const location = await packedSound();
+  await using dataset = await openDataset(location);
+  const own = { ...base, streams: 2, rank: 0, worldSize: 2, batchSize: 6 } as const;
+  const epochsOf = async (checksum: 'first-epoch' | 'never'): Promise<string[][]> => {
+    await using loader = dataset.loader({ ...own, checksum });
+    const epochs: string[][] = [];
+    for (let epoch = 0; epoch < 6; epoch++) {
+      const seen: Seen[] = [];
+      epochs.push([]);
+      try {
+        for await (const batch of loader) seen.push(look(batch));
+      } catch (error) {
+        expect((error as Error).message).toMatch(hasChanged);
+        return epochs;
+      }
+      epochs[epoch] = keysOf(seen);
+    }
+    return epochs;
+  };
+  const shares = await epochsOf('never');
+  const late = shares[2]!.find((key) => !shares[0]!.includes(key) && !shares[1]!.includes(key))!;
+  await damage(location, late);
+  expect(await epochsOf('first-epoch')).toEqual([shares[0], shares[1], []]);
+});
+
 test('the first epoch that is checked is a whole one, even if the run was resumed in the middle of an epoch', async () => {
   const location = await packedSound();
   await using dataset = await openDataset(location);
