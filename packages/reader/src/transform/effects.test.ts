@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import type { PixelDtype } from '../codec/pixel-format.js';
 import type { Effect } from './effects.js';
 import { planSample } from './plan.js';
 import type { Random } from './random.js';
@@ -198,4 +199,21 @@ test('after a rotation with expand, images have no common size', () => {
   const turn: StepInput = { name: 'randomRotation', degrees: 5, expand: true };
   expect(compileTransform([crop, turn]).outputShape).toBeNull();
   expect(compileTransform([turn, crop]).outputShape).toEqual({ width: 20, height: 20 });
+});
+
+test('an erased rectangle may have any value that decoded pixels can have', () => {
+  const erase = (dtype: PixelDtype, value: number | readonly number[] | 'random') => () =>
+    compileTransform([{ name: 'randomErasing', value }], { channels: 2, dtype, background: null });
+  for (const [dtype, value] of [
+    ['int16', -1000],
+    ['uint16', [60_000, 0]],
+    ['float32', 0.5],
+  ] as const)
+    expect(erase(dtype, value)).not.toThrow();
+  expect(erase('uint16', -1)).toThrow(
+    'has the value -1, which uint16 cannot hold: put the step after normalize or toDtype',
+  );
+  expect(erase('int16', 0.5)).toThrow('int16 cannot hold');
+  expect(erase('float32', 'random')).toThrow('float32 cannot hold');
+  expect(erase('uint8', 256)).toThrow('does not fit in a byte');
 });

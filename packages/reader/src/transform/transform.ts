@@ -71,7 +71,7 @@ export function compileSteps(
   const pixelSteps = steps.slice(0, values < 0 ? steps.length : values).filter(isPixelStep);
   pixelSteps.forEach((step, i) => {
     for (const inner of everyStep([step])) {
-      const reason = entryOf(inner).refusesBytes?.(inner);
+      const reason = entryOf(inner).refusesPixels?.(inner, format.dtype);
       if (reason !== undefined) throw misplaced(inner, i, place, reason);
     }
   });
@@ -195,7 +195,7 @@ function settle(step: Step, values: ValueSettings): string | undefined {
   if (entry.settle !== undefined) return entry.settle(step, values);
   if (step.name !== 'randomErasing') return 'must come before toDtype, normalize and layout';
   values.erasing.push(step);
-  return isFloat(values.dtype) ? undefined : entry.refusesBytes?.(step);
+  return isFloat(values.dtype) ? undefined : entry.refusesPixels?.(step, values.stored);
 }
 
 /** The normalization of values that are divided by the {@link fullScale} of their dtype first, with a number per channel. */

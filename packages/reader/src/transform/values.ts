@@ -15,6 +15,15 @@ export function isFloat(dtype: Dtype): boolean {
   return dtype === 'float32' || dtype === 'float16';
 }
 
+const RANGES = { uint8: [0, 255], uint16: [0, 65_535], int16: [-32_768, 32_767] } as const;
+
+/** Whether decoded pixels of this dtype can have the value. */
+export function fits(value: number, dtype: PixelDtype): boolean {
+  if (dtype === 'float32') return true;
+  const [low, high] = RANGES[dtype];
+  return Number.isInteger(value) && value >= low && value <= high;
+}
+
 /** Dtype, normalization and layout of the result, collected step by step while a transform is compiled. */
 export interface ValueSettings {
   dtype: Dtype;

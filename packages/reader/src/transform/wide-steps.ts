@@ -2,6 +2,7 @@
 import { codeName, OptionError, sentence } from '@shardtool/base';
 import type { PixelFormat } from '../codec/pixel-format.js';
 import { entryOf, everyStep, type Step } from './parse-steps.js';
+import { fits } from './values.js';
 
 /** Effects that move pixels, and so do not depend on the meaning of their values. */
 const MOVES: ReadonlySet<string> = new Set(['randomRotation', 'randomRotate90', 'randomAffine', 'randomErasing']);
@@ -38,12 +39,4 @@ function refusal(step: Step, { channels, dtype }: PixelFormat): string | undefin
       return `has the ${name} ${JSON.stringify(values)}, which ${dtype} cannot hold`;
   }
   return undefined;
-}
-
-const RANGES = { uint8: [0, 255], uint16: [0, 65_535], int16: [-32_768, 32_767] } as const;
-
-function fits(value: number, dtype: PixelFormat['dtype']): boolean {
-  if (dtype === 'float32') return true;
-  const [low, high] = RANGES[dtype];
-  return Number.isInteger(value) && value >= low && value <= high;
 }

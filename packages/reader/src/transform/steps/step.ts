@@ -1,6 +1,7 @@
 /** The definition of a transform step: one entry of the step table. */
 import type { z } from 'zod';
 import type { Size } from '../../codec/codec.js';
+import type { PixelDtype } from '../../codec/pixel-format.js';
 import type { Canvas } from '../canvas.js';
 import type { StepLists, Zod } from '../parameters/kinds.js';
 import type { Parameters } from '../parameters/parameter.js';
@@ -31,8 +32,8 @@ export type ShapeAfter = (steps: readonly unknown[], before: Size | null) => Siz
 interface PixelParts<S> {
   /** Why these parameters cannot be combined: the parameter to name in the error, and the message. */
   readonly check?: (step: S) => { readonly path: string; readonly message: string } | undefined;
-  /** Why the step cannot work on bytes: the end of a sentence. Undefined if it can. */
-  readonly refusesBytes?: (step: S) => string | undefined;
+  /** Why the step cannot work on decoded pixels of this dtype: the end of a sentence. Undefined if it can. */
+  readonly refusesPixels?: (step: S, dtype: PixelDtype) => string | undefined;
   /** The step depends on boxes. It is an error to use it without `annotations.boxes`. */
   readonly needsBoxes?: boolean;
   /** Why masks and annotations cannot follow the step: the end of a sentence. Undefined if they can. */

@@ -5,6 +5,7 @@ import { HALF_THE_TIME } from '../../parameters/chance.js';
 import { COUNT, ERASED, oneOf, PARTS, RANGE } from '../../parameters/kinds.js';
 import { defaulted, optional } from '../../parameters/parameter.js';
 import { integerBelow, type Random, uniform } from '../../random.js';
+import { fits } from '../../values.js';
 import { step } from '../step.js';
 
 export interface EraseEffect {
@@ -46,15 +47,16 @@ export const randomErasing = step(
         ? { path: 'value', message: `cannot be combined with the mode ${mode}` }
         : undefined;
     },
-    refusesBytes: ({ mode, value }) => {
+    refusesPixels: ({ mode, value }, dtype) => {
       if (mode === 'rand' || mode === 'pixel')
         return `has the mode ${mode}, whose values do not fit in a byte: put the step after normalize or toDtype`;
       const values = [value].flat();
-      if (values.every((item) => Number.isInteger(item) && (item as number) >= 0 && (item as number) <= 255)) return;
-      return (
-        `has the value ${JSON.stringify(value)}, which does not fit in a byte: put the step after normalize or toDtype, or choose ` +
-        'integers from 0 to 255'
-      );
+      if (values.every((item) => item !== 'random' && fits(item, dtype))) return;
+      const [misfit, remedy] =
+        dtype === 'uint8'
+          ? ['does not fit in a byte', 'choose integers from 0 to 255']
+          : [`${dtype} cannot hold`, 'choose another value'];
+      return `has the value ${JSON.stringify(value)}, which ${misfit}: put the step after normalize or toDtype, or ${remedy}`;
     },
     draw: (step, canvas, random) => {
       const value = rgb(step.value as number | Rgb);
