@@ -212,7 +212,7 @@ async function dayFiles(side, samples) {
   const count = Math.min(100_000, samples / 100);
   const nameOf = (number) => `${keyOf(samples + number)}.JPEG`;
   await writeLines(path.join(side, 'day.csv'), count, 'key,size\n', (number) => `${nameOf(number)},${size}\n`);
-  writeFileSync(path.join(side, 'scores-of-day.csv'), `path,score\n${nameOf(0)},0.5\n`);
+  await writeLines(path.join(side, 'scores-of-day.csv'), count, 'path,score\n', (number) => `${nameOf(number)},0.5\n`);
 }
 
 /** The oldest version of a dataset that is kept. */
