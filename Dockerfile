@@ -1,4 +1,4 @@
-# Image with the command shardtool: docker build -t shardtool . in a clean clone.
+# Image with the command shardtool. Build it in a clean clone: docker build -t shardtool .
 # Usage: docker run --rm -v /data:/data -u "$(id -u)" shardtool pack /data/photos /data/shards
 
 FROM node:22-bookworm-slim AS build
@@ -15,7 +15,7 @@ FROM node:22-bookworm-slim
 COPY --from=build /opt/shardtool /opt/shardtool
 ENV PATH=/opt/shardtool/bin:$PATH \
     NODE_ENV=production
-# The number works where Kubernetes requires runAsNonRoot, which cannot check a name.
+# A number, because Kubernetes cannot check runAsNonRoot for a name.
 USER 1000
 WORKDIR /data
 ENTRYPOINT ["shardtool"]

@@ -1,4 +1,4 @@
-// Adds up the runners' own reports, lists what failed and prints the line that closes a run. Usage: count.mjs FAILED_STEPS REPORT...
+// Adds up the reports of the test runners, lists failures, and prints the last line of a run. Usage: count.mjs FAILED_STEPS REPORT...
 // A test in quarantine.json may fail: it is listed, and counts neither as passed nor as failed. Each entry has the test's file and
 // name, the reason, and the date when it was added.
 import { readFileSync } from 'node:fs';
@@ -9,7 +9,7 @@ const quarantined = JSON.parse(readFileSync(process.env.SHARDTOOL_QUARANTINE ?? 
 const LINES = 30;
 let passed = 0;
 let failed = 0;
-/** Steps in which nothing failed but what is in quarantine. */
+/** Number of steps in which only tests in quarantine failed. */
 let excusedSteps = 0;
 for (const path of paths) {
   const report = readReport(path);
@@ -22,7 +22,7 @@ for (const path of paths) {
   }
   if (report.failures.length > 0 && failed === before) excusedSteps++;
 }
-// A step that failed without a failing test (a lint error, say) counts as one failure.
+// A step that failed without a failing test, such as a lint error, counts as one failure.
 if (failed === 0) failed = Math.max(0, Number(failedSteps) - excusedSteps);
 console.log(`${passed} passed, ${failed} failed`);
 process.exit(failed > 0 || passed === 0 ? 1 : 0);

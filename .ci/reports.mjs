@@ -1,14 +1,14 @@
-// Reads the runners' own reports: vitest's JSON and pytest's JUnit XML.
+// Reads the reports of the test runners: vitest's JSON and pytest's JUnit XML.
 import { readFileSync } from 'node:fs';
 import { relative } from 'node:path';
 
-/** The name of the test where a file could not be loaded. */
+/** Name of the test if a file could not be loaded. */
 export const WHOLE_FILE = '(the whole file)';
 
 /**
  * @param {string} path a report
  * @returns {{ passed: number, failures: { file: string, test: string, message: string }[] }}
- *   `file` is what the runner takes to run the test's file again; a file that could not be loaded is one failure.
+ *   `file` is an argument with which the runner runs the test's file again. A file that could not be loaded is one failure.
  */
 export function readReport(path) {
   const text = readFileSync(path, 'utf8');
@@ -26,7 +26,7 @@ function vitest({ numPassedTests, testResults }) {
   return { passed: numPassedTests, failures };
 }
 
-/** pytest's report of the family xunit1, whose paths start at `python`. An error is a test that could not be set up, or cleaned up after. */
+/** pytest's report of the family xunit1, whose paths start at `python`. An error is a test whose setup or teardown failed. */
 function junit(text) {
   let passed = 0;
   const failures = new Map();

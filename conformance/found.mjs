@@ -10,7 +10,7 @@ const ORDERS = [
   { seed: 3, epoch: 1, streams: 3, block_samples: 2, unit: 'sample', shuffle: false },
 ];
 
-/** What shardtool finds in a dataset, in the shape of expected.json. `loading`: options of the loaders. */
+/** The contents of a dataset as shardtool reads them, in the shape of expected.json. `loading`: options of the loaders. */
 export async function found(dataset, loading = { transform: 'raw' }) {
   const samples = [];
   for await (const { index, key, label, fields, columns } of dataset.samples()) {

@@ -1,10 +1,10 @@
 /**
- * Makes the datasets of the suite and what a reader has to find in them:
+ * Makes the datasets of the suite, and the contents that a reader must find in them:
  *
  *   node conformance/make.mjs
  *
- * The suite is part of version 1.0 of the format (docs/format.md): files that are here do not change any more. Run this only to
- * add a dataset to DATASETS; it leaves existing ones as they are.
+ * The suite is part of version 1.0 of the format (docs/format.md), so its files never change. Run this only after adding a
+ * dataset to DATASETS. It does not change existing datasets.
  */
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -17,7 +17,7 @@ import { found } from './found.mjs';
 const here = path.dirname(fileURLToPath(import.meta.url));
 const images = path.join(here, '../test/fixtures/earlier/source');
 
-/** Packed with these options, by name. */
+/** Options with which each dataset is packed, by its name. */
 const DATASETS = {
   tar: { name: 'train' },
   msgpack: { format: 'msgpack' },
@@ -26,7 +26,7 @@ const DATASETS = {
   'one-shard': { maxShardSamples: 1000 },
 };
 
-/** Folder of the images, with names and columns that a reader may trip over. Returns the labels file. */
+/** Makes the folder of images, with names and columns that are difficult for a reader. Returns the labels file. */
 function makeSource(folder) {
   cpSync(images, folder, { recursive: true });
   rmSync(path.join(folder, 'dog/bad.png'));
@@ -34,7 +34,7 @@ function makeSource(folder) {
     .filter((file) => file.endsWith('.png') && !file.endsWith('.seg.png'))
     .map((file) => file.slice(0, -4))
     .sort();
-  // Longer than a name in ustar, so it is stored in a pax header; and letters that are two and four bytes in UTF-8.
+  // A name too long for ustar, which is stored in a pax header, and letters of two and four bytes in UTF-8.
   const renamed = { 'cat/00': `cat/${'long-'.repeat(30)}name`, 'dog/01': 'dog/größer 🐕' };
   const lines = ['path,score,count,checked,note'];
   for (const [i, key] of keys.entries()) {
@@ -45,7 +45,7 @@ function makeSource(folder) {
       cpSync(file, path.join(folder, `${name}.${field}`));
       rmSync(file);
     }
-    // The text of an integer is stored as one in msgpack, other digits are not.
+    // msgpack stores the text of an integer as an integer, but not other digits.
     writeFileSync(path.join(folder, `${name}.txt`), ['17', '017', '-3', '4294967296', 'text', ''][i % 6]);
     const score = i % 5 === 0 ? '' : (i - 10) / 4;
     const count = i % 7 === 0 ? '' : (i - 12) * 2 ** 40;
@@ -65,12 +65,12 @@ try {
     const target = path.join(folder, 'dataset');
     mkdirSync(folder);
     await pack(source, target, { labels, fields: ['seg.png'], maxShardSamples: 7, seed: 3, ...options });
-    // Notes of the writer, which name this machine's folders.
+    // Notes of the writer, which contain paths of this machine.
     rmSync(path.join(target, 'pack.json'));
     const dataset = await openDataset(target);
     writeFileSync(path.join(folder, 'expected.json'), `${JSON.stringify(await found(dataset), null, 1)}\n`);
     await dataset.close();
-    console.log(`${name} is made.`);
+    console.log(`Made ${name}.`);
   }
 } finally {
   rmSync(work, { recursive: true });

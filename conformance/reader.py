@@ -1,4 +1,4 @@
-"""A reader of shardtool datasets in one file: Python 3.8 or newer, nothing but its standard library.
+"""A reader of shardtool datasets in one file. It needs only Python 3.8 or newer and its standard library.
 
 It lists a dataset, gets samples, verifies checksums and computes the order of an epoch. It follows docs/format.md and
 shares no code with shardtool. It favours clarity over speed: use it to check another implementation, or as a starting
@@ -52,14 +52,14 @@ class Sample(NamedTuple):
 
 
 class Bytes:
-    """Bytes with a position, which each read moves on."""
+    """Bytes with a position, which each read advances."""
 
     def __init__(self, data: bytes, at: int = 0) -> None:
         self.data, self.at = data, at
 
     def take(self, count: int) -> bytes:
         if count < 0 or self.at + count > len(self.data):
-            raise FormatError("it ends too early")
+            raise FormatError("the file ends too early")
         self.at += count
         return self.data[self.at - count : self.at]
 
@@ -98,7 +98,7 @@ class Bytes:
         raise FormatError(f"Thrift type {kind} is not supported")
 
     def struct(self) -> Dict[int, Any]:
-        """Values by the numbers of their fields."""
+        """Values by field number."""
         found: Dict[int, Any] = {}
         number = 0
         while True:
@@ -118,7 +118,7 @@ SEAL = b"shardtool.crc32"
 
 
 def check_seal(file: bytes) -> None:
-    """The crc32 of the file is the last entry of its metadata, taken with zeros in place of its eight digits."""
+    """Checks the crc32 of the file: the last entry of its metadata, computed with zeros in place of its digits."""
     at = file.rfind(SEAL)
     begin = at + len(SEAL) + 2  # the header of a Thrift field, and the length of the text
     sealed = file[begin : begin + 8]
@@ -128,7 +128,7 @@ def check_seal(file: bytes) -> None:
 
 
 def read_parquet(file: bytes) -> Tuple[int, Dict[str, List[Any]], Dict[str, str]]:
-    """Number of rows, columns by name, and metadata. A row without a value is None."""
+    """Returns the number of rows, the columns by name, and the metadata. A row without a value is None."""
     if file[:4] != b"PAR1" or file[-4:] != b"PAR1":
         raise FormatError("it is not a Parquet file")
     check_seal(file)
@@ -229,7 +229,7 @@ def decompress_snappy(data: bytes) -> bytes:
     return bytes(found)
 
 
-# --- msgpack (msgpack/msgpack, spec.md): integers alone, since the index says where all other payloads are stored
+# --- msgpack (msgpack/msgpack, spec.md): only integers, since the index has the offsets of all other payloads
 
 
 def msgpack_integer(data: bytes) -> int:
@@ -263,7 +263,7 @@ class Dataset:
 
     def _check_manifest(self, text: bytes) -> None:
         if self.manifest.get("version") != 1:
-            raise FormatError("dataset.json has a version that this reader does not know")
+            raise FormatError("this reader does not support the version of dataset.json")
         if self.manifest["format"] not in ("tar", "msgpack", "lmdb"):
             raise FormatError(f"shards of the layout {self.manifest['format']} are not supported by this reader")
         crc = self.manifest.get("crc32")
@@ -274,7 +274,7 @@ class Dataset:
                 raise FormatError("the checksum of dataset.json is wrong: it is damaged, or was edited")
 
     def path(self, shard: int) -> Path:
-        """The file that has the bytes of a shard."""
+        """The file with the bytes of a shard."""
         file = self.manifest["shards"][shard]["file"]
         if Path(file).is_absolute() or ".." in Path(file).parts:
             raise FormatError(f"the shard {file!r} is outside of the dataset")
@@ -290,7 +290,7 @@ class Dataset:
         except (FormatError, KeyError, IndexError, ValueError, struct.error) as error:
             raise FormatError(f"{path}: {error}") from error
         if rows != self.counts[shard]:
-            raise FormatError(f"{path} has {rows} rows, and dataset.json {self.counts[shard]}")
+            raise FormatError(f"{path} has {rows} rows, but dataset.json has {self.counts[shard]}")
         first = sum(self.counts[:shard])
         labels = about["columns"]
         return [
@@ -355,19 +355,17 @@ class Dataset:
         return order(self.counts, **options)
 
     def rest(self, state: Dict[str, Any]) -> List[int]:
-        """Indices of the samples that are left in the epoch of a loader with this state, for all ranks together."""
+        """Indices of the remaining samples in the epoch of a loader with this state, for all ranks together."""
         plain = {"version": 1, "dataset": self.manifest["identity"], "selection": "", "epochSamples": None}
         plain["repeats"] = None
         if any(state.get(name) != value for name, value in plain.items()):
-            raise FormatError(
-                "this reader resumes runs over all samples of a dataset that has not changed, and no others"
-            )
+            raise FormatError("this reader only resumes runs over all samples of a dataset that has not changed")
         options = {name: state[name] for name in ("seed", "epoch", "streams", "unit", "shuffle")}
         return self.order(block_samples=state["blockSamples"], **options)[state["position"] :]
 
 
 def _field(columns: Dict[str, List[Any]], name: str, row: int) -> List[Field]:
-    """The field of a row; nothing if the sample lacks it."""
+    """Yields the field of a row, or nothing if the sample lacks it."""
     offset, size = columns[f"{name}.offset"][row], columns[f"{name}.bytes"][row]
     if offset is None or size is None:
         return []
@@ -391,7 +389,7 @@ def philox(counter: Tuple[int, int, int, int], seed: int) -> Tuple[int, int, int
 
 
 def permute(values: List[Any], seed: int, epoch: int, stream: int, block: int) -> None:
-    """Fisher and Yates, from the front."""
+    """Fisher-Yates shuffle, from the front."""
     for i in range(len(values)):
         j = philox((i // 4, block, stream, epoch), seed)[i % 4] * (i + 1) >> 32
         values[i], values[j] = values[j], values[i]
@@ -447,7 +445,7 @@ def order(
 
 
 def listing(dataset: Dataset) -> List[Dict[str, Any]]:
-    """What a reader has to find, in the shape of expected.json."""
+    """The contents as this reader finds them, in the shape of expected.json."""
     return [
         {
             "index": sample.index,

@@ -1,6 +1,6 @@
-"""Evaluates a model over a dataset, sample by sample: what is left out and how often each class is right.
+"""Evaluates a model on every sample of a dataset, and prints how often it is right for each class.
 
-python examples/evaluate.py --data shards                   # resnet18 without weights; --weights FILE loads some
+python examples/evaluate.py --data shards                   # resnet18 without weights; --weights FILE loads them
 """
 
 import argparse
@@ -13,7 +13,7 @@ import shardtool
 
 parser = argparse.ArgumentParser(description="Evaluates resnet18 over shards.")
 parser.add_argument("--data", default="shards", help="a folder of shards")
-parser.add_argument("--weights", help="what torch.save wrote of model.state_dict()")
+parser.add_argument("--weights", help="file that torch.save wrote from model.state_dict()")
 parser.add_argument("--batch-size", type=int, default=10)
 parser.add_argument("--size", type=int, default=224, help="height and width of the images")
 parser.add_argument("--workers", type=int, default=2)
@@ -34,7 +34,7 @@ if arguments.weights:
     model.load_state_dict(torch.load(arguments.weights))
 model.eval()
 
-# Each worker process has a reader of its own; the order is that of the dataset.
+# Each worker process has its own reader. The order is that of the dataset.
 right = torch.zeros(len(dataset.classes), dtype=torch.long)
 seen = torch.zeros(len(dataset.classes), dtype=torch.long)
 with torch.no_grad():

@@ -1,6 +1,6 @@
 /**
- * Takes features out of every image of a dataset, and writes them as columns by key to a Parquet file: here the mean of each
- * colour. If it is killed and run again, it resumes after the last batch that it wrote.
+ * Computes features of every image of a dataset (here, the mean of each colour), and writes them as columns by key to a Parquet
+ * file. If it is killed and run again, it resumes after the last batch that it wrote.
  *
  *   node examples/features.mjs shards features.parquet
  *   npx shardtool overlay add shards colours --labels features.parquet
@@ -24,14 +24,14 @@ import { openDataset } from 'shardtool';
 const SIZE = 64;
 const [shards, output] = process.argv.slice(2);
 if (output === undefined) {
-  console.error('Name what is read and what is written: node examples/features.mjs shards features.parquet');
+  console.error('Usage: node examples/features.mjs shards features.parquet');
   process.exit(2);
 }
-/** A line for each image until all are there: a Parquet file is written in one go. */
+/** Has a line for each image until all are done, because a Parquet file cannot be appended to. */
 const lines = `${output}.jsonl`;
 const stateFile = `${output}.state`;
 const saved = existsSync(stateFile) ? JSON.parse(readFileSync(stateFile, 'utf8')) : null;
-// What was written behind the last state comes once more.
+// Lines after the last state are removed, because their images are read again.
 if (saved === null) rmSync(lines, { force: true });
 else truncateSync(lines, saved.bytes);
 
@@ -65,7 +65,7 @@ await parquetWriteRows({
 renameSync(`${output}.part`, output);
 for (const file of [stateFile, lines]) rmSync(file, { force: true });
 
-/** Of the pixels of a row: uint8 [rows, SIZE, SIZE, 3]. */
+/** Mean of each colour over the pixels of a row. `images`: uint8 [rows, SIZE, SIZE, 3]. */
 function meansOf(images, row) {
   const sums = [0, 0, 0];
   const bytes = SIZE * SIZE * 3;
@@ -74,7 +74,7 @@ function meansOf(images, row) {
   return { red, green, blue };
 }
 
-/** By rename, so that it is whole whenever this is killed. */
+/** Writes a file by renaming, so that it is complete even if this program is killed. */
 function save(state) {
   writeFileSync(`${stateFile}.part`, JSON.stringify(state));
   renameSync(`${stateFile}.part`, stateFile);

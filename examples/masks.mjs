@@ -1,6 +1,6 @@
 /**
- * Masks and steps of one's own: writes a dataset whose images have a mask of what is bright in them, and takes random crops of
- * both, in which all that is dark has become black.
+ * Masks and custom steps: writes a dataset whose images have a mask of their bright pixels, and takes random crops of both, in
+ * which all dark pixels become black.
  *
  *   node examples/masks.mjs shards masked
  */
@@ -9,7 +9,7 @@ import { openDataset, Writer } from 'shardtool';
 const SIZE = 64;
 const [shards, output] = process.argv.slice(2);
 if (output === undefined) {
-  console.error('Name what is read and what is written: node examples/masks.mjs shards masked');
+  console.error('Usage: node examples/masks.mjs shards masked');
   process.exit(2);
 }
 
@@ -57,7 +57,7 @@ function percent(count) {
   return `${((100 * count) / seen).toFixed(1)} %`;
 }
 
-/** 1 where a pixel is bright: uint8 [height, width]. */
+/** A mask that is 1 where a pixel is bright: uint8 [height, width]. */
 function maskOf({ pixels, height, width }) {
   const data = new Uint8Array(height * width);
   for (let i = 0; i < data.length; i++) {
@@ -66,7 +66,7 @@ function maskOf({ pixels, height, width }) {
   return { data, height, width };
 }
 
-/** A mask as numpy.save writes it. */
+/** A mask in the format of numpy.save. */
 function npyOf({ data, height, width }) {
   const facts = `{'descr': '|u1', 'fortran_order': False, 'shape': (${height}, ${width}), }`;
   const header = Buffer.from(`\x93NUMPY\x01\0\0\0${facts.padEnd(117)}\n`, 'latin1');

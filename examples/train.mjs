@@ -13,7 +13,7 @@ const EPOCHS = 5;
 const RATE = 0.02;
 const [shards, checkpoint] = process.argv.slice(2);
 if (checkpoint === undefined) {
-  console.error('Name what is read and what is written: node examples/train.mjs shards checkpoint.json');
+  console.error('Usage: node examples/train.mjs shards checkpoint.json');
   process.exit(2);
 }
 
@@ -23,7 +23,7 @@ const dataset = await openDataset(shards).catch((error) => {
 });
 const classes = dataset.classes.length;
 const saved = existsSync(checkpoint) ? JSON.parse(readFileSync(checkpoint, 'utf8')) : null;
-/** For each class its weights, and what is added. */
+/** Weights of each class, and its bias. */
 const weights = Float64Array.from(saved?.weights ?? new Float64Array(classes * (INPUTS + 1)));
 const loader = dataset.loader({
   transform: [
@@ -42,7 +42,7 @@ for (let epoch = saved?.state.epoch ?? 0; epoch < EPOCHS; epoch++) {
   for await (const { images, labels } of loader) {
     loss += learn(images, labels);
     batches++;
-    // By rename, so that it is whole whenever this is killed.
+    // Written by renaming, so that it is complete even if this program is killed.
     writeFileSync(`${checkpoint}.part`, JSON.stringify({ state: loader.state(), weights: Array.from(weights) }));
     renameSync(`${checkpoint}.part`, checkpoint);
   }
@@ -50,7 +50,7 @@ for (let epoch = saved?.state.epoch ?? 0; epoch < EPOCHS; epoch++) {
 }
 await dataset.close();
 
-/** A step down the gradient of a batch, float32 [n, 3, SIZE, SIZE]; returns its mean loss before it. */
+/** A gradient step for a batch, float32 [n, 3, SIZE, SIZE]. Returns the mean loss before the step. */
 function learn(images, labels) {
   const slopes = new Float64Array(weights.length);
   let loss = 0;

@@ -29,7 +29,7 @@ transform = [
     {"name": "random_horizontal_flip"},
     {"name": "normalize", "mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]},
 ]
-# Rank and number of ranks come from torchrun; all ranks have the same number of batches, so none waits for ever.
+# torchrun sets rank and number of ranks. All ranks have the same number of batches, so none waits for another.
 with shardtool.Loader(arguments.data, batch_size=arguments.batch_size, transform=transform, seed=1) as loader:
     model = DistributedDataParallel(torchvision.models.resnet18(num_classes=len(loader.classes)))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
@@ -38,7 +38,7 @@ with shardtool.Loader(arguments.data, batch_size=arguments.batch_size, transform
         samples = torch.zeros(1)
         for batch in loader:
             images, labels = batch
-            # Rows that fill up the last batch count for nothing.
+            # Rows that pad the last batch do not count.
             loss = cross_entropy(model(images)[batch.valid], labels[batch.valid])
             optimizer.zero_grad()
             loss.backward()

@@ -1,12 +1,12 @@
-"""Trains torchvision's Faster R-CNN on drawings that it makes itself, on the CPU, out of shards and out of files.
+"""Trains torchvision's Faster R-CNN on the CPU, with drawings that it makes itself, from shards or from files.
 
     python examples/train_detection.py --make shapes            # 24 drawings, and their boxes as COCO's annotations
     npx shardtool pack shapes/images shapes/shards --coco shapes/annotations.json --no-shuffle
     python examples/train_detection.py --data shapes/shards
     python examples/train_detection.py --data shapes --files    # the same losses: images and boxes are the same
 
-Nothing is random here but the model, which is given the same seeds, so that the two can be compared. A training of your
-own has more in ``transform`` (docs/detection.md), and shuffles.
+Only the model is random, with the same seed for both, so that the losses can be compared. Real training has more steps
+in ``transform`` (docs/detection.md), and shuffles.
 """
 
 import argparse
@@ -25,8 +25,8 @@ from torchvision.ops import MultiScaleRoIAlign
 CLASSES = ["rectangle", "disc", "triangle"]
 
 parser = argparse.ArgumentParser(description="Trains Faster R-CNN on drawings.")
-parser.add_argument("--make", help="draw into this folder, and end")
-parser.add_argument("--data", default="shapes/shards", help="what `shardtool pack` wrote; with --files the drawings")
+parser.add_argument("--make", help="draw into this folder, and exit")
+parser.add_argument("--data", default="shapes/shards", help="a folder of shards; with --files, the folder of drawings")
 parser.add_argument("--files", action="store_true", help="read files with torch's DataLoader")
 parser.add_argument("--steps", type=int, default=12)
 parser.add_argument("--batch-size", type=int, default=4)
@@ -34,7 +34,7 @@ arguments = parser.parse_args()
 
 
 def make(folder, count=24):
-    """Drawings of several sizes, with none to three shapes each."""
+    """Makes drawings of several sizes, with zero to three shapes each."""
     rng = np.random.default_rng(0)
     images, annotations = [], []
     (folder / "images").mkdir(parents=True, exist_ok=True)
@@ -63,7 +63,7 @@ def make(folder, count=24):
 
 
 class Drawings(Dataset):
-    """What torchvision's CocoDetection and its references make of such a folder, without pycocotools."""
+    """Reads such a folder like torchvision's CocoDetection and its reference scripts, without pycocotools."""
 
     def __init__(self, folder):
         coco = json.loads((folder / "annotations.json").read_text())
@@ -114,7 +114,7 @@ def from_shards(folder):
 
 
 def small_model():
-    """Faster R-CNN behind four convolutions instead of a ResNet: a step takes a moment on a CPU."""
+    """Faster R-CNN with four convolutions instead of a ResNet, so that a step takes a moment on a CPU."""
     layers = []
     for channels, wider in zip((3, 16, 32, 32), (16, 32, 32, 32)):
         layers += [torch.nn.Conv2d(channels, wider, 3, stride=2, padding=1), torch.nn.ReLU()]
@@ -143,7 +143,7 @@ def main():
     model.train()
     batches = (from_files if arguments.files else from_shards)(Path(arguments.data))
     for step, (images, targets) in zip(range(arguments.steps), batches):
-        # Faster R-CNN draws what it learns from, and a DataLoader draws a number from the same generator.
+        # Faster R-CNN draws random proposals, and a DataLoader draws a number from the same generator.
         torch.manual_seed(step)
         losses = model([image / 255 for image in images], targets)
         loss = sum(losses.values())

@@ -2,7 +2,7 @@
 
     npx shardtool pack examples/photos shards
     python examples/train_resnet.py                             # three epochs
-    python examples/train_resnet.py --stop-after 5              # as if the process was killed
+    python examples/train_resnet.py --stop-after 5              # stops as if the process was killed
     python examples/train_resnet.py --resume                    # the same losses as without the stop
 
 train_resnet_dataloader.py is the same with ImageFolder and torch's DataLoader: `diff` shows what changes.

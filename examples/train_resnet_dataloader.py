@@ -1,7 +1,7 @@
 """Trains torchvision's resnet18 on image files, on the CPU, with torch's own DataLoader: what train_resnet.py replaces.
 
 python examples/train_resnet_dataloader.py                  # three epochs
-python examples/train_resnet_dataloader.py --resume         # starts with the epoch after the checkpoint
+python examples/train_resnet_dataloader.py --resume         # starts at the epoch after the checkpoint
 """
 
 import argparse
@@ -50,6 +50,6 @@ for epoch in range(first_epoch, arguments.epochs):
         optimizer.step()
         steps += 1
         print(f"epoch {epoch} step {steps} loss {loss.item():.6f}")
-    # Only after whole epochs: the position of a DataLoader within an epoch is unknown.
+    # Saved only after whole epochs, because a DataLoader does not know its position within an epoch.
     saved = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
     torch.save({**saved, "epoch": epoch, "steps": steps}, arguments.checkpoint)

@@ -1,12 +1,12 @@
 /**
  * Compiles the WebAssembly kernels of the reader (packages/reader/src/kernels/assembly, in AssemblyScript) into its dist.
- * They have no memory of their own: no data, no heap, no runtime, so that any number of instances share one memory.
+ * Kernels have no data, no heap and no runtime, so any number of instances can share one memory.
  */
 import { existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import asc from 'assemblyscript/asc';
 
-/** Where each kernel begins, below `source`. */
+/** The entry file of each kernel, below `source`. */
 const kernels = {
   resize: 'resize/kernel.ts',
   'exact-resize': 'exact-resize/kernel.ts',
@@ -22,7 +22,7 @@ const target = 'packages/reader/dist/kernels';
 mkdirSync(root + target, { recursive: true });
 for (const [kernel, entry] of Object.entries(kernels)) if (isOld(kernel)) await compile(kernel, entry);
 
-/** Compiling takes seconds, so a kernel that is newer than all that it is made of stays. */
+/** Compiling takes seconds, so a kernel that is newer than all of its sources is kept. */
 function isOld(kernel) {
   const output = `${root}${target}/${kernel}.wasm`;
   const inputs = readdirSync(root + source, { recursive: true }).map((file) => `${root}${source}/${file}`);

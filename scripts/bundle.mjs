@@ -1,9 +1,9 @@
 /**
- * Puts the hundreds of modules that tsc made of a package (dist) into a few files (lib), which is what runs: Node takes
- * about a millisecond for each ES module that it loads, in every process and every worker thread. What package.json has as
- * dependencies, optional ones and peers stays an import; everything else that is imported goes into lib, with its licence.
- * So do the declarations that are published, with those of zod that they speak of; within this repository, where zod is, the
- * condition "shardtool-source" of package.json leads to those of dist.
+ * Bundles the hundreds of modules that tsc compiled for a package (dist) into a few files (lib). These files run and are
+ * published, because Node takes about a millisecond for each ES module, in every process and every worker thread. Imports of
+ * dependencies, optional dependencies and peer dependencies in package.json stay imports. Everything else that is imported is
+ * copied into lib, with its licence. lib also has the published declarations, and those of zod that they refer to. Within this
+ * repository, which has zod, the condition "shardtool-source" of package.json points to the declarations in dist.
  */
 
 import { createHash } from 'node:crypto';
@@ -25,7 +25,7 @@ import { rolldown } from 'rolldown';
 import { rolldownForBrowsers } from './web-bundle.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-/** What is started or imported from outside: `index` by `import`, the others as worker threads and programs. */
+/** Entry modules of each package: `index` is imported, the others are started as worker threads and programs. */
 const PACKAGES = {
   base: ['index', 'text'],
   storage: ['index', 'threads/remote/remote-thread'],
@@ -45,39 +45,39 @@ const PACKAGES = {
   cli: ['index', 'main'],
 };
 /**
- * What is started by the dozen: a file of its own, with no more than what it uses of all our packages. A thread of a loader
- * starts in two thirds of the processor time, and in three quarters of that since it has nothing of others: it checks no options.
- * It is of CommonJS, which starts in 4 to 14 ms less.
+ * Threads that are started by the dozen. Each is one file with only the parts of our packages that it uses. This makes a thread
+ * of a loader start in two thirds of the CPU time, and in three quarters of that without packages of others, which it does not
+ * need because it does not check options. It is CommonJS, which starts in 4 to 14 ms less.
  */
 const THREADS = { reader: 'loader/work/decode-worker' };
 const BELOW_THREADS = ['base', 'storage', 'format'];
-/** Dozens of these wait for slow files: of a few modules, and of CommonJS, each starts in a quarter less processor time. */
+/** Threads that wait for slow files, also started by the dozen. As a few CommonJS modules, they start in a quarter less CPU time. */
 const WAITING_THREADS = { storage: ['threads/local/local-thread', 'threads/local/opener/opener-process'] };
-/** Modules for browsers, by package, with all that they use of our packages: `import ... from 'shardtool/web'`. */
+/** Modules for browsers, by package, bundled with the parts of our packages that they use: `import ... from 'shardtool/web'`. */
 const FOR_BROWSERS = { cli: 'web' };
-/** Where the libraries of @julusian/jpeg-turbo come from and go to: without its packages for building it, and its install script. */
+/** Platforms whose libraries of @julusian/jpeg-turbo are copied, without its build dependencies and its install script. */
 const TURBOJPEG = ['linux-x64', 'linux-x64-musl', 'linux-arm64'];
 
-/** Bundles what is older than what it is made of. vitest calls it before the first test. */
+/** Bundles each package whose lib is older than its sources. vitest calls this before the first test. */
 export async function setup() {
   for (const [name, entries] of Object.entries(PACKAGES)) {
     const folder = path.join(root, 'packages', name);
     if (!isOld(folder, belowOf(name))) continue;
     await bundle(folder, entries, THREADS[name], WAITING_THREADS[name], FOR_BROWSERS[name]).catch((error) => {
-      // What is half made would pass for new the next time.
+      // A partial lib would look up to date the next time.
       rmSync(path.join(folder, 'lib'), { recursive: true, force: true });
       throw error;
     });
   }
 }
 
-/** Packages whose modules are in the files of another one. */
+/** Packages whose modules are bundled into files of package `name`. */
 function belowOf(name) {
   if (FOR_BROWSERS[name] !== undefined) return [...BELOW_THREADS, 'reader'];
   return THREADS[name] === undefined ? [] : BELOW_THREADS;
 }
 
-/** Whether something that lib is made of is newer, also of the packages `others`. */
+/** Whether a source of lib is newer than lib, including those in the packages `others`. */
 function isOld(folder, others) {
   const built = path.join(folder, 'lib/index.js');
   if (!existsSync(built)) return true;
@@ -106,10 +106,10 @@ async function bundle(folder, entries, thread, waiting = [], forBrowsers = undef
   const started = entries.map((entry) => [path.basename(entry), path.join(dist, `${entry}.js`)]);
   const build = await rolldown({
     ...options,
-    // All files lie beside each other, so that a module finds './worker.js' wherever it ends up.
+    // All files are next to each other, so that './worker.js' is found from any of them.
     input: Object.fromEntries(started),
     plugins: [quickWidth(path.join(dist, 'terminal/text-width.js')), LMDB_ADDON],
-    // What togetherFor asks for; an entry that is a file of its own gives no more than before.
+    // togetherFor requires this. An entry that is a separate file exports no more than before.
     preserveEntrySignatures: 'allow-extension',
   });
   rmSync(lib, { recursive: true, force: true });
@@ -124,7 +124,7 @@ async function bundle(folder, entries, thread, waiting = [], forBrowsers = undef
   for (const file of readdirSync(dist, { recursive: true }).filter((file) => file.endsWith('.wasm'))) {
     copyFileSync(path.join(dist, file), path.join(lib, path.basename(file)));
   }
-  // What is of CommonJS already is as it is to be run.
+  // CommonJS files run unchanged.
   for (const file of readdirSync(dist).filter((file) => file.endsWith('.cjs'))) {
     const text = readFileSync(path.join(dist, file), 'utf8');
     writeFileSync(path.join(lib, file), text.replace(/\n\/\/# sourceMappingURL=.*/, ''));
@@ -151,8 +151,8 @@ async function bundle(folder, entries, thread, waiting = [], forBrowsers = undef
 }
 
 /**
- * Puts into one file what the same entries load when they start. What others load later would else cut it into dozens, of
- * which each costs Node about a millisecond in every process and thread.
+ * Puts modules that the same entries load at their start into one file. Otherwise modules that are loaded later would split it
+ * into dozens of files, and each file costs Node about a millisecond in every process and thread.
  */
 function togetherFor(entries) {
   let names;
@@ -163,7 +163,7 @@ function togetherFor(entries) {
   return { name, debugName: 'by entries', tags: ['$initial'] };
 }
 
-/** By module the names of all entries that lead to it without an `import()`; the entries themselves are files of their own. */
+/** The names of all entries that import a module statically, by module. The entries themselves are separate files. */
 function namesByEntries(entries, graph) {
   const names = new Map();
   for (const [name, file] of entries) {
@@ -177,7 +177,7 @@ function namesByEntries(entries, graph) {
   return names;
 }
 
-/** Copies the declarations that `exports` leads to, and all that they import of the package itself and of zod. */
+/** Copies the declarations that `exports` points to, and those that they import from the package itself and from zod. */
 function copyTypes(folder, { exports }) {
   const zod = path.join(folder, 'node_modules/zod');
   const types = path.join(folder, 'lib/types');
@@ -205,19 +205,19 @@ function copyTypes(folder, { exports }) {
   for (const { types } of Object.values(exports)) copy(path.join(folder, types.default.replace('lib/types', 'dist')));
 }
 
-/** What a declaration imports, in any of the ways to say so. */
+/** An import in a declaration, in any syntax. */
 const IMPORTED = /((?:\bfrom|\bimport)\s*\(?\s*)["']([^"'\n]+)["']/g;
 
-/** The file of declarations that is imported; null where it is of another package than this one and zod. */
+/** The imported file of declarations, or null if it belongs to a package other than this one and zod. */
 function declarationsOf(name, file, zod) {
   if (name.startsWith('.')) return path.join(path.dirname(file), name.replace(/\.js$/, '.d.ts'));
   if (!/^zod($|\/)/.test(name)) return null;
-  // Its comments speak of more than there is.
+  // Comments in zod's declarations mention modules that do not exist.
   const found = path.join(zod, name.slice('zod'.length), 'index.d.ts');
   return existsSync(found) ? found : null;
 }
 
-/** One file that a thread is started from, with its parts of our other packages, too. Returns its modules. */
+/** Bundles the file of a thread, with the parts of our other packages that it uses. Returns its modules. */
 async function bundleThread(file, lib, options) {
   const build = await rolldown({
     ...options,
@@ -232,11 +232,11 @@ async function bundleThread(file, lib, options) {
   await build.close();
   const modules = output.flatMap(({ moduleIds }) => moduleIds ?? []);
   const [other] = partsOf(modules);
-  if (other !== undefined) throw new Error(`${file} would load ${other.name} in every thread: see what imports it.`);
+  if (other !== undefined) throw new Error(`${file} would load ${other.name} in every thread. Remove the import.`);
   return modules;
 }
 
-/** The module that browsers import, and the parts that it loads later. Returns its modules. */
+/** Bundles the module that browsers import, and the parts that it loads later. Returns its modules. */
 async function bundleForBrowsers(file, lib) {
   const build = await rolldownForBrowsers({ web: file });
   const { output } = await build.write({
@@ -249,18 +249,20 @@ async function bundleForBrowsers(file, lib) {
   return output.flatMap(({ moduleIds }) => moduleIds ?? []);
 }
 
-/** What the packages below find beside themselves where it is installed, a thread finds beside its own alone, or does without. */
+/** A thread with bundled packages resolves their optional dependencies from its own package, so that package must list them too. */
 function refuseMissing({ name, optionalDependencies }) {
   for (const below of BELOW_THREADS) {
     const file = path.join(root, 'packages', below, 'package.json');
     const wanted = Object.keys(JSON.parse(readFileSync(file, 'utf8')).optionalDependencies ?? {});
     const missing = wanted.filter((one) => !Object.hasOwn(optionalDependencies ?? {}, one));
     if (missing.length > 0)
-      throw new Error(`${name} has a thread, so it needs these of ${below}, too: ${missing.join(', ')}.`);
+      throw new Error(
+        `${name} bundles ${below} into a thread, so it also needs its optional dependencies: ${missing.join(', ')}.`,
+      );
   }
 }
 
-/** Our packages, as the modules that tsc made of them. */
+/** Resolves our packages to the modules that tsc compiled. */
 const OWN_PACKAGES = {
   name: 'own-packages',
   resolveId(id) {
@@ -269,7 +271,7 @@ const OWN_PACKAGES = {
   },
 };
 
-/** Gives all that asks for string-width the quicker one of the command line, where the package has it. */
+/** Replaces string-width by the faster implementation of the command line, if the package has it. */
 function quickWidth(file) {
   return {
     name: 'quick-width',
@@ -277,7 +279,7 @@ function quickWidth(file) {
   };
 }
 
-/** Has lmdb, which looks for its addon beside its own package.json, find that of the platform where it is installed. */
+/** lmdb looks for its addon next to its own package.json. This makes it load the addon of the platform. */
 const LMDB_ADDON = {
   name: 'lmdb-addon',
   resolveId: (id) => (id === 'node-gyp-build-optional-packages' ? '\0lmdb-addon' : null),
@@ -290,7 +292,7 @@ const LMDB_LOADER = `
     createRequire(import.meta.url)(\`@lmdb/lmdb-\${process.platform}-\${process.arch}/node.napi\${libc}.node\`);
 `;
 
-/** The packages of other people that these modules belong to, by name. */
+/** The third-party packages that these modules belong to, sorted by name. */
 function partsOf(modules) {
   const folders = new Set(
     modules.flatMap((id) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(id.replace(/^\0/, ''))?.[0] ?? []),
@@ -309,7 +311,7 @@ function partIn(folder) {
   return { name, version, license, text };
 }
 
-/** Copies what decodes JPEGs. */
+/** Copies the libraries that decode JPEGs. */
 function turboJpeg(folder, lib) {
   const from = path.dirname(
     createRequire(path.join(folder, 'package.json')).resolve('@julusian/jpeg-turbo/package.json'),
@@ -325,7 +327,7 @@ function turboJpeg(folder, lib) {
   return [partIn(from), { name: 'libjpeg-turbo', version: '3.1', license: 'IJG AND BSD-3-Clause AND Zlib', text }];
 }
 
-/** What lib has of others: for people with the texts of the licences, for programs as JSON. */
+/** Writes the list of third-party packages in lib: with the texts of the licences for people, and as JSON for programs. */
 function writeParts(parts, lib) {
   const title = ({ name, version, license }) => `${name} ${version} (${license})`;
   const line = '='.repeat(80);
@@ -336,7 +338,7 @@ function writeParts(parts, lib) {
   writeFileSync(path.join(lib, 'third-party.json'), `${JSON.stringify(list, null, 2)}\n`);
 }
 
-/** The page of `shardtool view`: one script with all that it needs, so that a browser asks nobody else for anything. Returns its modules. */
+/** Bundles the page of `shardtool view` into one script with everything that it needs, so a browser sends no other requests. Returns its modules. */
 async function bundlePage(folder) {
   const page = path.join(folder, 'page');
   const lib = path.join(folder, 'lib');
@@ -355,9 +357,9 @@ async function bundlePage(folder) {
   return output.flatMap(({ moduleIds }) => moduleIds ?? []);
 }
 
-/** The page of `shardtool view --static`: one file that loads nothing, and whose policy admits only its own script and style. */
+/** The page of `shardtool view --static`: one file that loads nothing. Its policy allows only its own script and style. */
 function staticPage(code, style, icon) {
-  // An end tag, or a comment, would end the script for the browser's parser.
+  // The browser's parser would end the script at an end tag or a comment.
   const script = code.replaceAll('</script', '<\\/script').replaceAll('<!--', '<\\!--');
   const hash = (text) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
   const policy = [

@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
-/** What is found, and what to write instead. */
+/** Patterns, and what to write instead. */
 const WORDS = [
   [/\b(?:from )?afar\b/i, 'remote'],
   [/\banew\b/i, 'again'],
@@ -65,7 +65,7 @@ const PAGES = [
   ...readdirSync(path.join(root, 'packages')).map((name) => `packages/${name}/README.md`),
 ];
 
-/** Each file below a folder that has one of these extensions, without tests. */
+/** All files below a folder with one of these extensions, except tests. */
 function filesBelow(folder, extensions) {
   return readdirSync(path.join(root, folder), { withFileTypes: true, recursive: true })
     .filter((entry) => entry.isFile() && extensions.includes(path.extname(entry.name)))
@@ -74,7 +74,7 @@ function filesBelow(folder, extensions) {
     .sort();
 }
 
-/** Findings of a text whose lines are these. */
+/** Findings in the lines of a file. */
 function findingsIn(lines, file) {
   return lines.flatMap((line, i) =>
     WORDS.flatMap(([pattern, instead]) => {

@@ -1,7 +1,7 @@
 /**
- * Names of options in messages. A template without the tag `sentence`, and a sum of texts, spell an option for
- * TypeScript, also on the command line and in Python, and so do names in camelCase in the message of an error. A flag such as `--overwrite` is one of the command line alone: what is
- * below the package of the commands names the option.
+ * Checks names of options in messages. A template without the tag `sentence`, and concatenated strings, spell an option for
+ * TypeScript, also on the command line and in Python. So do names in camelCase in the message of an error. A flag such as
+ * `--overwrite` exists only on the command line, so packages below that of the commands must name the option.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -10,13 +10,13 @@ import { parseAst } from 'rolldown/parseAst';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const REFERENCES = new Set(['option', 'optionName', 'codeName', 'withCodeNames']);
-/** A flag, unless it is one of Node. */
+/** A flag, except Node's. */
 const FLAG = /(?:^|[\s"'`(])--(?!input-type)[a-z]+(?:-[a-z]+)*(?![a-z-])/;
 
 const isReference = (node) => node.type === 'CallExpression' && REFERENCES.has(node.callee.name);
 const isSentence = (node) => node.type === 'TaggedTemplateExpression' && node.tag.name === 'sentence';
 
-/** Calls `visit` with each node and those around it, the nearest first. */
+/** Calls `visit` with each node and its ancestors, the nearest first. */
 function walk(node, visit, around = []) {
   if (node === null || typeof node !== 'object') return;
   if (Array.isArray(node)) {
@@ -28,7 +28,7 @@ function walk(node, visit, around = []) {
   for (const value of Object.values(node)) walk(value, visit, [node, ...around]);
 }
 
-/** What turns a reference into text: the nearest template or sum around it. Null if a sentence has it, or nothing. */
+/** The nearest template or concatenation that turns a reference into text. Null if there is none, or if it is a sentence. */
 function spelledBy(around) {
   for (const [i, outer] of around.entries()) {
     if (outer.type === 'CallExpression' || outer.type === 'ArrowFunctionExpression') return null;
@@ -38,29 +38,29 @@ function spelledBy(around) {
   return null;
 }
 
-/** A command to type, such as `"shardtool verify shards --fix"`. Its flags are those of the command line everywhere. */
+/** A command for the user to type, such as `"shardtool verify shards --fix"`. It may contain flags everywhere. */
 const COMMAND = /["'`]?\b(shardtool|tar|npx|node|convert_imageset) [^"'`]*["'`]?/g;
 
-/** The text of a node in which a flag would be shown to a person, without commands. */
+/** The text of a node in which a user would see a flag, without commands. */
 function textOf(node) {
   const isText = node.type === 'Literal' && typeof node.value === 'string';
   const text = isText ? node.value : (node.quasis ?? []).map(({ value }) => value.cooked).join('VALUE');
   return text.replaceAll(COMMAND, '');
 }
 
-/** Descriptions in tables of options are those of the command line. */
+/** Descriptions in tables of options are for the command line. */
 const isHelp = (around) => around.some(({ type, key }) => type === 'Property' && key?.name === 'help');
 
-/** In a list, a flag is an argument of a program that is started. */
+/** A flag in an array is an argument for a program. */
 const isArgument = ([parent]) => parent?.type === 'ArrayExpression';
 
-/** A word in camelCase: the name of an option, of a step or of a parameter, which Python spells in another way. */
+/** A word in camelCase: the name of an option, a step or a parameter, which Python spells differently. */
 const CODE_NAME = /^[a-z]+(?:[A-Z][a-z]+)+$/;
 
-/** Functions of TypeScript, and keys of files of others: they have one spelling. */
+/** Functions of TypeScript and keys of other software's files, which have only one spelling. */
 const OTHER_NAMES = new Set(['fileFormat', 'indexShards', 'planDataset', 'planMixture', 'scratchBytes']);
 
-/** The first name in the text of a node that needs a spelling. */
+/** The first name in the text of a node that Python spells differently. */
 function plainName(node) {
   const words = textOf(node).replaceAll('VALUE', ' ').match(/\w+/g) ?? [];
   return words.find((word) => CODE_NAME.test(word) && !OTHER_NAMES.has(word));

@@ -1,7 +1,7 @@
 /**
- * Formatting and lint, types of what `tsc -b` leaves out, unused exports, the language of texts, and options in messages: side by
- * side, in one thread each.
- * A compiler's own threads would check much of it twice: 8 seconds of processor time instead of 5.
+ * Checks formatting and lint, types of files that `tsc -b` does not include, unused exports, the language of texts, and options in
+ * messages. The checks run concurrently, in one thread each.
+ * With more threads, a compiler would check many files twice: 8 seconds of CPU time instead of 5.
  */
 import { spawn } from 'node:child_process';
 import path from 'node:path';
@@ -18,7 +18,7 @@ const CHECKS = [
   ['node', 'scripts/check-sentences.mjs'],
 ];
 
-/** What a check prints, shown whole when it has ended; whether it found nothing. */
+/** Runs a check, and prints its output when it has ended. Returns whether it passed. */
 function run([program, ...args]) {
   return new Promise((resolve) => {
     const file = program === 'node' ? process.execPath : path.join(root, 'node_modules/.bin', program);

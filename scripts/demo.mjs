@@ -1,4 +1,4 @@
-// What `npm start` shows: packs the example photos and streams shuffled, decoded batches out of the shards.
+// `npm start`: packs the example photos, and streams shuffled, decoded batches from the shards.
 import { openDataset, pack } from 'shardtool';
 
 const source = 'examples/photos';
@@ -32,7 +32,7 @@ rest.sort((a, b) => a - b);
 console.log(
   `Streamed ${images} shuffled, decoded images of 224x224 (${epochs} epochs, batches of 16): ` +
     `${Math.round(rate)} images/s, first batch after ${first.toFixed(0)} ms, then ` +
-    `${rest[rest.length >> 1].toFixed(1)} ms of waiting a batch (99th percentile ${rest[Math.floor(rest.length * 0.99)].toFixed(1)} ms).`,
+    `${rest[rest.length >> 1].toFixed(1)} ms of waiting per batch (99th percentile ${rest[Math.floor(rest.length * 0.99)].toFixed(1)} ms).`,
 );
 console.log(`
 Next:

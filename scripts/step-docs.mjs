@@ -169,7 +169,7 @@ function inPython(said) {
 }
 
 function docstring(help, like) {
-  // The quotes take as much of the first line as they do behind one that is alone.
+  // The quotes take the same width, at the start of the first line or at the end of a single line.
   const [first, ...others] = wrapped(help, '   ', 6);
   const more = [...others, ...(like === null ? [] : ['', `    torchvision: v2.${like}.`])];
   const opened = `    """${first.trim()}`;

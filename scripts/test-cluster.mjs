@@ -1,10 +1,10 @@
 /**
- * Packs the example photos in parts on a Slurm of one machine, with examples/cluster/pack.sbatch, and on a local Ray, with
- * examples/cluster/ray_pack.py, and compares the bytes with those of one process. `npm run test:cluster` runs it; with
- * `slurm` or `ray` behind it, that one alone.
+ * Packs the example photos in parts on a single-machine Slurm, with examples/cluster/pack.sbatch, and on a local Ray, with
+ * examples/cluster/ray_pack.py, and compares the bytes with those of one process. `npm run test:cluster` runs both. Append
+ * `slurm` or `ray` to run only one.
  *
- * Slurm: root, and Debian's packages slurm-wlm and munge. Its daemons are started with a configuration of their own and
- * are ended again. Ray: python3 with venv; Ray comes from PyPI at a pinned version.
+ * Slurm needs root, and Debian's packages slurm-wlm and munge. Its daemons are started with a separate configuration and stopped
+ * at the end. Ray needs python3 with venv. Ray is installed from PyPI at a pinned version.
  */
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -16,7 +16,7 @@ import { fileURLToPath } from 'node:url';
 
 const RAY = 'ray==2.60.0';
 const PARTS = 16;
-/** What the pack is to make: 20 shards, one more for some parts than for others. */
+/** The pack makes 20 shards. Some parts have one more than others. */
 const OPTIONS = ['--max-shard-samples', '3', '--resize', '128'];
 const LIMIT_MS = 240_000;
 
@@ -47,7 +47,7 @@ try {
   fs.rmSync(work, { recursive: true, force: true });
 }
 
-/** One sum over every file of a folder and its name. */
+/** One hash of all files of a folder and their names. */
 function digestOf(folder) {
   const hash = createHash('sha256');
   for (const file of fs.readdirSync(folder, { recursive: true }).sort()) {
@@ -107,12 +107,12 @@ PartitionName=all Nodes=ALL Default=YES State=UP OverSubscribe=FORCE:8
   if (!fs.existsSync(path.join(output, 'dataset.json'))) {
     const logs = fs.readdirSync(folder).filter((file) => file.endsWith('.log'));
     for (const file of logs) console.error(`== ${file}\n${fs.readFileSync(path.join(folder, file), 'utf8')}`);
-    throw new Error('slurm: the array has ended, and nobody committed.');
+    throw new Error('slurm: the array has ended, and no part committed the dataset.');
   }
   return version;
 }
 
-/** Starts munge with a key of its own, and returns its socket. */
+/** Starts munge with a new key, and returns its socket. */
 function mungeSocket(folder) {
   const key = path.join(folder, 'munge.key');
   fs.writeFileSync(key, Buffer.from(Array.from({ length: 128 }, () => Math.floor(Math.random() * 256))), {
@@ -135,24 +135,24 @@ async function ray(output) {
     stdio: 'inherit',
     timeout: LIMIT_MS,
   });
-  if (status !== 0) throw new Error('ray: the script has failed.');
+  if (status !== 0) throw new Error('ray: the script failed.');
   return RAY;
 }
 
 function start(command, args, env) {
   const daemon = spawn(command, args, { env, stdio: ['ignore', 'ignore', 'ignore'] });
   daemon.on('error', (error) => {
-    throw new Error(`${command} cannot be started; install slurm-wlm and munge.`, { cause: error });
+    throw new Error(`${command} cannot be started: install slurm-wlm and munge.`, { cause: error });
   });
   daemons.push(daemon);
 }
 
-/** Asks twice a second until there is an answer. */
+/** Calls `ask` twice per second until it returns an answer. */
 async function until(what, ask) {
   for (let waited = 0; waited < LIMIT_MS; waited += 500) {
     const answer = ask();
     if (answer) return answer;
     await sleep(500);
   }
-  throw new Error(`Waited in vain until ${what}.`);
+  throw new Error(`Timed out while waiting until ${what}.`);
 }

@@ -1,15 +1,16 @@
 /**
- * What is too long for `npm test`: the tests in test/long and those of Python marked `long`, all that is damaged, killed or raced
- * at random done many times, and property tests with other cases than ever. Its last result stands in docs/long-tests.md.
+ * Tests that take too long for `npm test`: those in test/long, those of Python marked `long`, many repetitions of tests with random
+ * damage, kills and races, and property tests with new cases. docs/long-tests.md has the last results.
  *
  *   npm run test:long                                  every step, with a seed of the day
- *   npm run test:long -- --seed 7 --times 50 random    one step, with the cases of a run before; what is random, 50 times as often
- *   npm run test:long -- --only timm pages             of one step, the tests with this name; the page of results stays as it is
+ *   npm run test:long -- --seed 7 --times 50 random    one step, with the cases of an earlier run, and 50 times the repetitions
+ *   npm run test:long -- --only timm pages             only the tests of one step with this name; the page of results is not changed
  *
- * SHARDTOOL_PYTHON and SHARDTOOL_TORCH_PYTHON name the Pythons; default: those that .ci/run makes. SHARDTOOL_TORCH2_PYTHON names one
- * with python/tests/frameworks-requirements.txt (.venv-torch2), SHARDTOOL_REFEREES
- * (paths, with ":" between them) those with datasets, tensorflow, h5py, mosaicml-streaming and litdata: what none of them has is skipped.
- * SHARDTOOL_ENGINES_PYTHON names one with python/tests/engines-requirements.txt, pytest and Pillow (.venv-engines). Each step's row in docs/long-tests.md is written anew.
+ * SHARDTOOL_PYTHON and SHARDTOOL_TORCH_PYTHON are paths of Pythons. Default: those that .ci/run makes. SHARDTOOL_TORCH2_PYTHON is a
+ * Python with python/tests/frameworks-requirements.txt (.venv-torch2). SHARDTOOL_REFEREES are the paths, separated by ":", of Pythons
+ * with datasets, tensorflow, h5py, mosaicml-streaming and litdata; tests of packages that none of them has are skipped.
+ * SHARDTOOL_ENGINES_PYTHON is a Python with python/tests/engines-requirements.txt, pytest and Pillow (.venv-engines). The rows of the
+ * steps in docs/long-tests.md are rewritten.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -32,7 +33,7 @@ const torchPython = process.env.SHARDTOOL_TORCH_PYTHON ?? '.venv-torch/bin/pytho
 const torch2Python = process.env.SHARDTOOL_TORCH2_PYTHON ?? '.venv-torch2/bin/python';
 const PAGE = 'docs/long-tests.md';
 
-/** Not of the whole checkout: what is installed in it takes minutes to list. */
+/** Lists only these folders, because listing the installed packages of the checkout takes minutes. */
 const testFiles = ['test', ...readdirSync('packages').map((name) => `packages/${name}/src`)].flatMap((folder) =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((file) => `${folder}/${file}`),
 );
@@ -44,7 +45,7 @@ const vitest = (files, environment) => ({
   command: [process.execPath, 'node_modules/vitest/vitest.mjs', 'run', ...files],
   environment: { SHARDTOOL_SEED: values.seed, ...environment },
 });
-/** What is done many times in place of once; `usual`, where nobody says how many. */
+/** A step with more repetitions of its tests. `usual`: their number without `--times`. */
 const repeated = (files, usual, environment) => {
   const times = values.times ?? String(usual);
   return { times, ...vitest(files, { SHARDTOOL_TIMES: times, ...environment }) };
@@ -59,11 +60,11 @@ const STEPS = {
     ),
   },
   crops: {
-    what: 'crops by an index, 40,000 at a time, and damaged indexes, 4,000 at a time (`test/long/crop-index`)',
+    what: 'crops with an index, 40,000 at a time, and damaged indexes, 4,000 at a time (`test/long/crop-index`)',
     ...repeated(['test/long/crop-index.test.ts'], 25, { SHARDTOOL_LANE: 'long' }),
   },
   referees: {
-    what: 'live writers and readers of others as referees (`test/long/other-writers`)',
+    what: 'comparison with writers and readers of other software (`test/long/other-writers`)',
     ...vitest(['test/long/other-writers.test.ts'], { SHARDTOOL_LANE: 'long' }),
   },
   site: {
@@ -71,7 +72,7 @@ const STEPS = {
     ...vitest(['test/long/site.test.ts'], { SHARDTOOL_LANE: 'long' }),
   },
   foreign: {
-    what: 'files of others damaged, 100 cases a layout at a time (`test/foreign-damage`)',
+    what: 'damaged files of other software, 100 cases per layout at a time (`test/foreign-damage`)',
     ...repeated(['test/foreign-damage.test.ts'], 100),
   },
   properties: {
@@ -80,7 +81,7 @@ const STEPS = {
   },
   random: {
     what: 'damage, kills and races',
-    // A server that goes away stays away for 20 s. Files of others have a step.
+    // A server that disappears stays away for 20 s. Files of other software have their own step.
     ...repeated(
       withText("/repetitions.js'").filter((file) => file !== 'test/foreign-damage.test.ts'),
       25,
@@ -145,7 +146,7 @@ if (values.only !== undefined && (positionals.length !== 1 || positionals[0] ===
 }
 const unknown = positionals.filter((name) => !(name in STEPS));
 if (unknown.length > 0) {
-  console.error(`There is no step ${unknown.join(', ')}; there are ${Object.keys(STEPS).join(', ')}.`);
+  console.error(`There is no step ${unknown.join(', ')}. Steps: ${Object.keys(STEPS).join(', ')}.`);
   process.exit(2);
 }
 const results = [];
@@ -175,7 +176,7 @@ function chosen(args) {
   return args.includes('pytest') ? ['-k', values.only] : ['-t', values.only];
 }
 
-/** The page with the rows of these steps anew; the rows of all others stay. */
+/** The page with new rows for these steps. The rows of all other steps are kept. */
 function page(rows) {
   const { stdout } = spawnSync('git', ['log', '-1', '--format=%h'], { encoding: 'utf8' });
   const outcome = ({ status, passed, failed }) =>
@@ -200,7 +201,7 @@ function page(rows) {
     '`npm run test:long` runs the steps and writes this page; `npm run test:long -- NAME` runs one of them ' +
       `(${Object.keys(STEPS).join(', ')}).`,
     '',
-    '| step | date | commit | seed | times as often | result | minutes | machine |',
+    '| step | date | commit | seed | repetitions, factor | result | minutes | machine |',
     '|---|---|---|---:|---:|---|---:|---|',
     ...table,
     '',

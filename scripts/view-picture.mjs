@@ -1,6 +1,6 @@
 /**
  * Makes docs/pictures/view.png, the picture of `shardtool view` in README.md. The photos are those of examples/photos, whose README
- * names their authors and licences. Needs chromium-headless-shell, as the tests of the page do.
+ * names their authors and licences. Needs chromium-headless-shell, like the tests of the page.
  *
  *     npm run build && node scripts/view-picture.mjs
  */
@@ -14,7 +14,7 @@ import { pack } from '@shardtool/writer';
 import { chromium } from 'playwright-core';
 import { startServer } from '../packages/cli/dist/view/server/server.js';
 
-// The package of the decoder has it, this checkout itself does not.
+// Resolved from the package of the decoder, because the root does not depend on it.
 const sharp = createRequire(new URL('../packages/reader/package.json', import.meta.url))('sharp');
 const SIZE = { width: 1100, height: 560 };
 const COLOURS = 128;
@@ -22,7 +22,7 @@ const COLOURS = 128;
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)));
 const picture = path.join(root, 'docs/pictures/view.png');
 const folder = mkdtempSync(path.join(os.tmpdir(), 'shardtool-view-picture-'));
-// The page shows the location as it was given.
+// The page shows the location as it was typed.
 process.chdir(folder);
 
 await pack(path.join(root, 'examples/photos'), 'shards');

@@ -1,7 +1,7 @@
 /**
- * Bundles a module for browsers. The modules are those that Node runs, with three exceptions: `NAME.web.ts` next to `NAME.ts`
- * takes its place, `packages/base/src/web` has the parts of Node that readers use, and every other function of Node is a
- * function that throws, for code that only files on this machine reach.
+ * Bundles a module for browsers. The modules are those that Node runs, with three exceptions: `NAME.web.ts` replaces the
+ * `NAME.ts` next to it, `packages/base/src/web` replaces the parts of Node that readers use, and every other function of Node
+ * throws, because only code for local files calls it.
  */
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -13,23 +13,23 @@ const packages = fileURLToPath(new URL('../packages', import.meta.url));
 const web = path.join(packages, 'base/dist/web');
 const require = createRequire(import.meta.url);
 
-/** Modules of Node with a part for browsers. */
+/** Modules of Node with a replacement for browsers. */
 const NODE = {
   'node:buffer': 'buffer',
   'node:crypto': 'crypto',
   'node:timers/promises': 'timers',
   'node:zlib': 'zlib',
 };
-/** Layouts that browsers read. Loading another one is an error that says so. */
+/** Layouts that browsers read. Loading another layout throws an error that lists these. */
 const LAYOUTS = ['msgpack', 'parquet', 'tar'];
 const GLOBALS = {
   Buffer: { file: 'buffer', name: 'WebBuffer' },
   process: { file: 'process', name: 'process' },
 };
 
-/** Packages that only storage of other kinds needs. */
+/** Packages that only other kinds of storage need. */
 const ABSENT = /^(@aws-sdk|@smithy)\//;
-/** Module that only writers need. It tries whether it may make functions of text, which a page with a policy reports. */
+/** A module that only writers need. It tries to compile a function from text, and browsers report that if a page has a policy. */
 const WRITER = 'msgpackr/pack';
 
 export const FOR_BROWSERS = {
@@ -49,7 +49,7 @@ export const FOR_BROWSERS = {
   },
   load(id) {
     if (id === `\0${WRITER}`)
-      return 'export class Packr { pack() { throw new Error("A browser writes no shards."); } }';
+      return 'export class Packr { pack() { throw new Error("Browsers cannot write shards."); } }';
     if (id.startsWith('\0node:')) return standIn(id.slice(1));
     const layout = /^\0layout:(\w+)$/.exec(id)?.[1];
     if (layout === undefined) return null;
@@ -72,7 +72,7 @@ export const FOR_BROWSERS = {
   },
 };
 
-/** A module of one of our packages by the name in its `exports`. */
+/** A module of one of our packages, by its name in `exports`. */
 function moduleOf(name, part) {
   const { exports } = require(path.join(packages, name, 'package.json'));
   const types = exports[part === 'index' ? '.' : `./${part}`]?.types['shardtool-source'];
@@ -82,7 +82,7 @@ function moduleOf(name, part) {
   return existsSync(instead) ? instead : file;
 }
 
-/** The exports of a module of Node: its part for browsers, and functions that throw. */
+/** The exports of a module of Node: its replacement for browsers, and functions that throw. */
 async function standIn(id) {
   const part = NODE[id] === undefined ? null : path.join(web, 'node', `${NODE[id]}.js`);
   const there = part === null ? [] : Object.keys(await import(part));
@@ -91,7 +91,7 @@ async function standIn(id) {
   });
   return [
     ...(part === null ? [] : [`export * from ${JSON.stringify(part)};`]),
-    `function absent(name) { throw new Error(name + ${JSON.stringify(` of Node's ${id.slice(5)} is not there in a browser.`)}); }`,
+    `function absent(name) { throw new Error(name + ${JSON.stringify(` of Node's ${id.slice(5)} does not exist in browsers.`)}); }`,
     ...names.map((name) => `export function ${name}() { absent(${JSON.stringify(name)}); }`),
     'export const constants = {};',
     'export default /* @__PURE__ */ new Proxy({}, { get: (_, name) => () => absent(String(name)) });',

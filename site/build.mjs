@@ -1,11 +1,11 @@
 /**
- * Builds the site from the pages of the repository: README.md, docs, TypeScript's API from the declarations that `npm run build`
- * has made, and Python's from its docstrings.
+ * Builds the site from the pages of the repository: README.md, docs, the TypeScript API from the declarations that `npm run build`
+ * made, and the Python API from its docstrings.
  *
  *   npm run docs                       into site/built
  *   npm run docs -- --base /shardtool/ for a location below the root of its host
  *   npm run docs -- --versions         into site/built/VERSION, next to the versions that are already in site/built
- *   npm run docs -- --serve            and shows it on this machine
+ *   npm run docs -- --serve            and serves it on this machine
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';

@@ -1,8 +1,8 @@
-/** Which files of the repository are pages, where on the site they stand, and how their links find each other there. */
+/** The files of the repository that are pages of the site, their place in its menu, and the conversion of their links. */
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
-/** Parts of the menu: for each its pages, by their files. */
+/** Parts of the menu, each with the files of its pages. */
 export const PARTS = {
   Start: [
     'README.md',
@@ -84,7 +84,7 @@ export const PARTS = {
     'CHANGELOG.md',
   ],
 };
-/** Pages whose name on the site, or in the menu, is not that of their file, or their first heading. */
+/** Pages whose address is not the name of their file (ADDRESSES), or whose name in the menu is not their first heading (NAMES). */
 const ADDRESSES = {
   'README.md': 'index',
   'python/README.md': 'python',
@@ -99,14 +99,14 @@ const NAMES = {
   'packages/cuda/README.md': 'To a GPU',
 };
 
-/** Lays the pages into a folder. Throws where a page of docs is in no part of the menu. */
+/** Writes the pages to a folder. Throws if a page of docs is in no part of the menu. */
 export function layOut(root, folder) {
   const files = Object.values(PARTS).flat();
   const forgotten = readdirSync(path.join(root, 'docs')).filter(
     (file) => file.endsWith('.md') && !files.includes(`docs/${file}`),
   );
   if (forgotten.length > 0)
-    throw new Error(`site/pages.mjs has no place in the menu for docs/${forgotten.join(', docs/')}.`);
+    throw new Error(`Missing in the menu of site/pages.mjs: docs/${forgotten.join(', docs/')}.`);
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   cpSync(path.join(root, 'docs/pictures'), path.join(folder, 'public/pictures'), { recursive: true });
@@ -121,7 +121,7 @@ export function layOut(root, folder) {
   layOutForModels(root, path.join(folder, 'public'));
 }
 
-/** llms.txt, the list of all pages for language models, and the pages as they are in the repository, without HTML. */
+/** Writes llms.txt, the list of all pages for language models, and the pages unchanged, as text. */
 function layOutForModels(root, folder) {
   mkdirSync(path.join(folder, 'raw'));
   const list = Object.entries(PARTS).flatMap(([part, files]) => [
@@ -134,7 +134,7 @@ function layOutForModels(root, folder) {
     cpSync(path.join(root, file), path.join(folder, 'raw', `${addressOf(file)}.txt`));
 }
 
-/** The menu, as VitePress takes it. */
+/** The menu, in the format of VitePress. */
 export function menuOf(root) {
   return Object.entries(PARTS).map(([text, files]) => ({
     text,
@@ -157,7 +157,7 @@ function startPage(root) {
   return forSite(text, 'README.md', root);
 }
 
-/** A page as the site has it: names of other pages are links, and pictures follow the light of the page. */
+/** Converts a page for the site: names of other pages become links, and pictures follow the light or dark theme. */
 function forSite(text, file, root) {
   const parts = text.split(/(^```[\s\S]*?^```$)/m);
   return parts.map((part) => (part.startsWith('```') ? part : linked(part, file, root))).join('');
@@ -182,7 +182,7 @@ function linked(text, file, root) {
           const { words, place, name } = rest.at(-1);
           const to = target(place ?? name);
           if (to === null || to.found === file) return all;
-          // The name of a file means nothing on the site.
+          // The site has no file names, so a link with one shows the title of the page.
           const isFile = words === undefined || /\.md`?$/.test(words);
           return `[${isFile ? titleOf(to.found, root) : words}](${to.link})`;
         },

@@ -1,8 +1,8 @@
-"""Writes the page of the Python package to standard output: what ``shardtool.__all__`` names, by its docstrings.
+"""Writes the page of the Python package to standard output: the names in ``shardtool.__all__``, with their docstrings.
 
 python3 site/python_api.py python/src/shardtool
 
-Reads source alone, so it needs neither torch nor numpy.
+Only reads the source, so it needs neither torch nor numpy.
 """
 
 import ast
@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 class Module:
-    """A module of the package: its text, and what it defines by name."""
+    """A module of the package: its text, and its definitions by name."""
 
     def __init__(self, path):
         text = path.read_text()
@@ -68,7 +68,7 @@ def defining(place, name):
 
 
 def prose(text, names):
-    """reStructuredText as these docstrings have it, as Markdown."""
+    """Converts the reStructuredText of these docstrings to Markdown."""
     blocks = []
     for block in re.split(r"\n{2,}", text.strip()):
         if block.startswith("    "):
@@ -78,7 +78,7 @@ def prose(text, names):
         block = re.sub(r":(?:class|func):`(?:shardtool\.)?(\w+)`", lambda m: linked(m[1], names), block)
         block = re.sub(r":\w+:`([^`]+)`", r"`\1`", block)
         block = re.sub(r"``([^`]+)``", r"`\1`", block)
-        # What is no code is no markup, either.
+        # Text outside of code has no markup, so it is escaped.
         blocks.append("".join(part if part.startswith("`") else escaped(part) for part in re.split(r"(`[^`]+`)", block)))
     return "\n\n".join(blocks)
 
@@ -92,7 +92,7 @@ def linked(name, names):
 
 
 def signature(name, function):
-    """As one would call it, an argument a line where there are many."""
+    """The function as a user calls it, with one argument per line if it has many."""
     arguments = function.args
     for argument in [*arguments.posonlyargs, *arguments.args][:1]:
         if argument.arg in ("self", "cls"):
@@ -152,7 +152,7 @@ def class_entry(name, node, module, names):
 
 
 def attributes(node, functions, makers, module, names):
-    """Annotated names, attributes that ``__init__`` tells of by ``#:``, and properties: a row each."""
+    """A table of annotated names, attributes that ``__init__`` documents with ``#:``, and properties."""
     rows = []
     for part in node.body:
         if isinstance(part, ast.AnnAssign) and not part.target.id.startswith("_"):
@@ -176,7 +176,7 @@ def attributes(node, functions, makers, module, names):
 def main(folder):
     entries = list(exported(folder))
     names = {name for name, _, _ in entries}
-    parts = ["# Python", "`import shardtool`. Made of the docstrings of the package."]
+    parts = ["# Python", "`import shardtool`. Generated from the docstrings of the package."]
     for name, module, node in entries:
         if isinstance(node, ast.ClassDef):
             parts += class_entry(name, node, module, names)

@@ -1,10 +1,10 @@
-/** Several versions of the site next to each other: a folder per version, a list of them, and an address that leads to the newest. */
+/** Several versions of the site next to each other: a folder per version, a list of them, and a page that redirects to the newest. */
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 
 const VERSION = /^\d+\.\d+\.\d+(?:-[\w.]+)?$/;
 
-/** Versions with a site in this folder, the newest first. Releases come before their own previews. */
+/** Versions with a site in this folder, the newest first. A release is before its previews. */
 export function versionsIn(folder) {
   return readdirSync(folder)
     .filter((name) => VERSION.test(name) && existsSync(path.join(folder, name, 'index.html')))
@@ -20,8 +20,8 @@ function compared(a, b) {
 }
 
 /**
- * Writes `versions.json`, the list of versions, `versions.html`, a page of links to them, and `index.html`, which leads to the
- * newest release, or to the newest preview if there is no release.
+ * Writes `versions.json`, the list of versions, `versions.html`, a page of links to them, and `index.html`, which redirects
+ * to the newest release, or to the newest preview if there is no release.
  */
 export function writeVersions(folder) {
   const versions = versionsIn(folder);

@@ -1,4 +1,4 @@
-"""Packs a folder in parts, one Ray task a part: python ray_pack.py photos/ shards/ 16 [options of shardtool pack]"""
+"""Packs a folder in parts, one Ray task per part: python ray_pack.py photos/ shards/ 16 [options of shardtool pack]"""
 
 import os
 import subprocess

@@ -20,7 +20,7 @@ def main() -> None:
     options.add_argument("--size", type=int, default=64, help="height and width of the crops")
     options.add_argument("--epochs", type=int, default=2)
     options.add_argument("--batch-size", type=int, default=16, help="rows over all processes")
-    options.add_argument("--stop-after", type=int, help="stop behind this many batches")
+    options.add_argument("--stop-after", type=int, help="stop after this number of batches")
     options.add_argument("--checkpoint", default="checkpoint")
     options.add_argument("--resume", action="store_true")
     args = options.parse_args()
@@ -64,7 +64,7 @@ def main() -> None:
         for images, labels in evaluate:
             with torch.no_grad():
                 found = model(images).argmax(1)
-            # Without the rows that pad: each sample counts once.
+            # Without rows that only pad, each sample counts once.
             found, labels = accelerator.gather_for_metrics((found, labels))
             right += int((found == labels).sum())
             counted += len(labels)

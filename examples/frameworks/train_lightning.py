@@ -46,7 +46,7 @@ def main() -> None:
     options.add_argument("--epochs", type=int, default=2)
     options.add_argument("--batch-size", type=int, default=16, help="rows over all devices")
     options.add_argument("--devices", type=int, default=1)
-    options.add_argument("--max-steps", type=int, default=-1, help="stop behind this many steps")
+    options.add_argument("--max-steps", type=int, default=-1, help="stop after this number of steps")
     options.add_argument("--resume", help="a checkpoint")
     args = options.parse_args()
 

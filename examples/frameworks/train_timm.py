@@ -19,7 +19,7 @@ def main() -> None:
     options.add_argument("--size", type=int, default=64, help="height and width of the crops")
     options.add_argument("--epochs", type=int, default=2)
     options.add_argument("--batch-size", type=int, default=16)
-    options.add_argument("--stop-after", type=int, help="stop behind this many batches")
+    options.add_argument("--stop-after", type=int, help="stop after this number of batches")
     options.add_argument("--checkpoint", default="checkpoint.pt")
     options.add_argument("--resume", action="store_true")
     args = options.parse_args()

@@ -26,7 +26,7 @@ def main() -> None:
     options.add_argument("--size", type=int, default=32, help="height and width of the crops")
     options.add_argument("--epochs", type=int, default=2)
     options.add_argument("--batch-size", type=int, default=16, help="rows over all processes")
-    options.add_argument("--max-steps", type=int, default=-1, help="stop behind this many steps")
+    options.add_argument("--max-steps", type=int, default=-1, help="stop after this number of steps")
     options.add_argument("--output", default="trained")
     options.add_argument("--resume", action="store_true")
     args = options.parse_args()

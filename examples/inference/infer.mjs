@@ -1,7 +1,7 @@
 /**
- * Runs a model over a dataset with ONNX Runtime, says how many of its classes are right, and writes what it found as columns by
- * key. The images of a batch are the tensor. Do not set the loader's option `reuse`:
- * ONNX Runtime does not accept memory that threads share.
+ * Runs a model on a dataset with ONNX Runtime, prints how many of its classes are right, and writes the results as columns by
+ * key. The images of a batch are the tensor. Do not set the loader's option `reuse`: ONNX Runtime does not accept memory that
+ * threads share.
  *
  *   (cd examples/inference && npx pnpm install)
  *   node examples/inference/model.mjs shards model.onnx
@@ -16,7 +16,7 @@ import { TRANSFORM } from './transform.mjs';
 
 const [shards, model, output] = process.argv.slice(2);
 if (output === undefined) {
-  console.error('Name what is read and what is written: node examples/inference/infer.mjs shards model.onnx found.csv');
+  console.error('Usage: node examples/inference/infer.mjs shards model.onnx found.csv');
   process.exit(2);
 }
 const dataset = await openDataset(shards).catch((error) => {

@@ -1,5 +1,5 @@
 /**
- * Makes a small model in the format of ONNX: an image is of the class whose mean colour is nearest to its own.
+ * Makes a small ONNX model. It predicts the class whose mean colour is nearest to that of the image.
  *
  *   node examples/inference/model.mjs shards model.onnx
  */
@@ -13,7 +13,7 @@ const INTEGER = 2;
 
 const [shards, output] = process.argv.slice(2);
 if (output === undefined) {
-  console.error('Name what is read and what is written: node examples/inference/model.mjs shards model.onnx');
+  console.error('Usage: node examples/inference/model.mjs shards model.onnx');
   process.exit(2);
 }
 const dataset = await openDataset(shards).catch((error) => {
@@ -35,13 +35,13 @@ for await (const { images, labels, shape } of loader) {
 }
 await dataset.close();
 
-// Of all means m the nearest to x has the largest 2mx - mm.
+// The mean m that is nearest to x has the largest 2mx - mm.
 const means = sums.map((sum, cls) => sum.map((value) => value / Math.max(1, counts[cls])));
 const slopes = means.map((mean) => mean.map((value) => 2 * value));
 const offsets = means.map((mean) => -mean.reduce((sum, value) => sum + value * value, 0));
 writeFileSync(output, modelOf(slopes, offsets));
 
-/** An onnx.ModelProto: float32 images [n, 3, h, w] to float32 scores [n, classes]. */
+/** An onnx.ModelProto that maps float32 images [n, 3, h, w] to float32 scores [n, classes]. */
 function modelOf(slopes, offsets) {
   const graph = [
     field(1, node('GlobalAveragePool', ['images'], 'pooled')),
@@ -80,7 +80,7 @@ function value(name, dims) {
   return Buffer.concat([field(1, name), field(2, type)]);
 }
 
-/** A field of a message of protobuf: a number below 2^31, or text or bytes behind their length. */
+/** A field of a protobuf message: a number below 2^31, or text or bytes after their length. */
 function field(number, content) {
   if (typeof content === 'number') return Buffer.from([...varint(number << 3), ...varint(content)]);
   const bytes = Buffer.from(content);

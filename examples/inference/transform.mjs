@@ -1,4 +1,4 @@
-/** What the model takes: float32 [n, 3, 32, 32]. */
+/** The input of the model: float32 [n, 3, 32, 32]. */
 export const TRANSFORM = [
   { name: 'resize', size: 32 },
   { name: 'centerCrop', size: 32 },

@@ -1,2 +1,2 @@
-/** The text of the bill of the packages of a checkout, by the names of their folders. */
+/** The bill of materials of the packages in these folders of a checkout, as text. */
 export function bill(checkout: string, names: readonly string[]): string;

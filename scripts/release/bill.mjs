@@ -1,12 +1,12 @@
-/** What is inside of what is published, as CycloneDX 1.5 (JSON): the same bytes for the same commit. */
+/** The bill of materials of a release, as CycloneDX 1.5 (JSON). The same commit results in the same bytes. */
 import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import path from 'node:path';
 
 const read = (...parts) => JSON.parse(readFileSync(path.join(...parts), 'utf8'));
 
 /**
- * Our packages; in each the parts of others that its bundle has (`components`); and beside them the packages that an
- * installation brings.
+ * Lists our packages, each with the third-party packages in its bundle (`components`), and the packages that are installed
+ * with them.
  */
 export function bill(checkout, names) {
   const own = names.map((name) => {
@@ -32,7 +32,7 @@ export function bill(checkout, names) {
   return `${JSON.stringify(document, null, 2)}\n`;
 }
 
-/** The packages that `manifest` asks for, and those that they ask for; ones for other platforms are not there. */
+/** Collects the dependencies of `manifest` recursively. Those for other platforms are not installed, and are skipped. */
 function bring(folder, { dependencies, optionalDependencies }, brought) {
   for (const name of Object.keys({ ...dependencies, ...optionalDependencies })) {
     const found = find(folder, name);
@@ -42,7 +42,7 @@ function bring(folder, { dependencies, optionalDependencies }, brought) {
   }
 }
 
-/** Where Node finds a package: the nearest node_modules on the way up, a link followed. */
+/** Resolves a package like Node: in the nearest node_modules of a parent folder, following links. */
 function find(from, name) {
   for (let folder = from; ; folder = path.dirname(folder)) {
     const place = path.join(folder, 'node_modules', name);

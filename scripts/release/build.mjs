@@ -1,6 +1,6 @@
 /**
- * Makes all that is published, out of the last commit and nothing else: tarballs for npm, wheels, the sdist, a list of what is
- * inside (CycloneDX) and SHA256SUMS. Publishing them is a person's act (docs/maintaining.md).
+ * Builds everything that is published, from the last commit only: tarballs for npm, wheels, the sdist, a bill of materials
+ * (CycloneDX) and SHA256SUMS. A person publishes them (docs/maintaining.md).
  *
  *   npm run release:build                       into release/
  *   npm run release:build -- --check            twice, and compares: equal bytes
@@ -18,7 +18,7 @@ import { bill } from './bill.mjs';
 import { nameRepository } from './repository.mjs';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-/** Each after what it depends on. */
+/** Packages, each after its dependencies. */
 const PACKAGES = ['base', 'storage', 'format', 'reader', 'cuda', 'writer', 'cli'];
 const { values } = parseArgs({
   options: {
@@ -31,11 +31,11 @@ const { values } = parseArgs({
 });
 const out = path.resolve(values.out);
 if (existsSync(out) && !existsSync(path.join(out, 'SHA256SUMS')) && readdirSync(out).length > 0) {
-  console.error(`${out} has files that no earlier build made: move them away, or name another folder by --out.`);
+  console.error(`${out} has files that no earlier build made: move them away, or choose another folder with --out.`);
   process.exit(2);
 }
 if (values.repository === undefined)
-  console.error('Without --repository, the packages do not say where their source and their issues are.');
+  console.error('Without --repository, the packages have no links to their source and issues.');
 rmSync(out, { recursive: true, force: true });
 make(out);
 if (values.check) {
@@ -51,7 +51,7 @@ if (values.check) {
   console.log(`Two builds are equal: ${sums[0].length - 1} files.`);
 }
 
-/** Builds the last commit in a folder of its own, and puts what is published into `target`. */
+/** Builds the last commit in a temporary folder, and writes the files to publish to `target`. */
 function make(target) {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'shardtool-release-'));
   try {
@@ -80,7 +80,7 @@ function make(target) {
   }
 }
 
-/** The sdist has these very tarballs, and the wheels are made of them. */
+/** Builds the sdist and the wheels from these same tarballs. */
 function makePython(source, tarballs, target, folder) {
   mkdirSync(target, { recursive: true });
   cpSync(tarballs, path.join(source, 'tarballs'), { recursive: true });
@@ -113,7 +113,7 @@ function sumsOf(folder) {
     .join('');
 }
 
-/** With the time of the commit in place of the time of day. */
+/** Runs a command with the time of the commit as SOURCE_DATE_EPOCH. */
 function run(command, words, cwd, environment = {}) {
   const time = execFileSync('git', ['log', '-1', '--format=%ct'], { cwd: root, encoding: 'utf8' }).trim();
   const stdio = ['ignore', 'inherit', 'inherit'];

@@ -10,7 +10,7 @@ export function nameRepository(checkout, names, url) {
   const plain = url.replace(/(\.git)?\/?$/, '');
   if (!/^https:\/\/[^/\s"]+(\/[\w.-]+){2,}$/.test(plain))
     throw new Error(
-      `--repository is "${url}": give the address of the repository, such as https://github.com/owner/name.`,
+      `--repository is "${url}": pass the address of the repository, such as https://github.com/owner/name.`,
     );
   for (const name of names) {
     const file = path.join(checkout, 'packages', name, 'package.json');

@@ -1,6 +1,6 @@
 /**
- * Installs what scripts/release/build.mjs made, each in an empty folder, and works with it: without a network, and with nothing
- * on the PATH but what was installed (for npm's tarballs, Node).
+ * Installs each file that scripts/release/build.mjs made in an empty folder, and uses it without a network, and with nothing else
+ * on the PATH (except Node for npm's tarballs).
  *
  *   node scripts/release/try.mjs release
  */
@@ -14,7 +14,7 @@ const photos = fileURLToPath(new URL('../../examples/photos', import.meta.url));
 const release = path.resolve(process.argv[2] ?? 'release');
 const python = process.env.SHARDTOOL_RELEASE_PYTHON ?? 'python3';
 const root = mkdtempSync(path.join(os.tmpdir(), 'shardtool-try-'));
-/** Where this system lets a process have a network of its own, which has nobody in it. */
+/** Command that runs a process without a network, if the system allows it. */
 const ALONE = spawnSync('unshare', ['-rn', 'true']).status === 0 ? ['unshare', '-rn'] : [];
 const filesIn = (part, end) =>
   readdirSync(path.join(release, part))
@@ -29,7 +29,7 @@ try {
 }
 
 function wheelOfHere() {
-  // Two systems have wheels for x86_64: pip refuses the other's.
+  // Linux and macOS both have wheels for x86_64, and pip rejects those of the other system.
   const system = { linux: 'linux', darwin: 'macosx' }[process.platform];
   const machine = { x64: /_x86_64\.whl$/, arm64: /_(aarch64|arm64)\.whl$/ }[process.arch];
   const wheel = filesIn('python', '.whl').find((file) => machine?.test(file) && path.basename(file).includes(system));
@@ -76,13 +76,12 @@ function useTool(folder, tool) {
   expect(alone(folder, [...tool, 'verify', 'shards', '--check', 'decode']), 'OK, all checksums match');
 }
 
-/** What it prints, in an environment where nothing is to be found. */
+/** Runs a command in an empty environment, and returns its output. */
 function alone(folder, command) {
   const [program, ...words] = [...ALONE, 'env', '-i', 'PATH=/nonexistent', 'HOME=/nonexistent', ...command];
   return execFileSync(program, words, { cwd: folder, encoding: 'utf8' });
 }
 
 function expect(printed, text) {
-  if (!printed.includes(text))
-    throw new Error(`${JSON.stringify(text)} is expected, and this was printed:\n${printed}`);
+  if (!printed.includes(text)) throw new Error(`Expected ${JSON.stringify(text)}, but the output was:\n${printed}`);
 }

@@ -1,5 +1,6 @@
 /**
- * Raises the version of all packages by what lies in .changeset, Python's too, and moves what was written there to CHANGELOG.md.
+ * Raises the version of all packages, including Python's, as the files in .changeset require, and moves their text to
+ * CHANGELOG.md.
  *
  *   npm run changeset            asks what changed, and writes a file into .changeset
  *   npm run release:version
@@ -20,7 +21,7 @@ const log = path.join(root, 'CHANGELOG.md');
 const before = readFileSync(log, 'utf8');
 if (existsSync(written) && !before.includes(`\n## ${version}\n`)) {
   const [, section = ''] = readFileSync(written, 'utf8').split(/^(?=## )/m);
-  // Without what it says of our own packages, which have one version, and headings that then have nothing below them.
+  // Removes lines about our own packages, which have one version, and headings that are then empty.
   const own = section
     .replace(/^\s*- (?:Updated dependencies.*|@?shardtool[/\w]*@[\d.]+)\n?/gm, '')
     .replace(/^### .*\s+(?=^### |(?![\s\S]))/gm, '')
@@ -32,4 +33,4 @@ for (const folder of folders) rmSync(path.join(folder, 'CHANGELOG.md'), { force:
 
 const python = path.join(root, 'python/pyproject.toml');
 writeFileSync(python, readFileSync(python, 'utf8').replace(/^version = ".*"$/m, `version = "${version}"`));
-console.log(`All packages are ${version} now: run "npm run setup", look at CHANGELOG.md, and commit.`);
+console.log(`All packages have version ${version} now: run "npm run setup", check CHANGELOG.md, and commit.`);

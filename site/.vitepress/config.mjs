@@ -6,7 +6,7 @@ import { menuOf } from '../pages.mjs';
 
 const site = fileURLToPath(new URL('..', import.meta.url));
 
-/** What TypeDoc made, by kind. */
+/** Pages made by TypeDoc, by kind. */
 const KINDS = {
   functions: 'Functions',
   classes: 'Classes',
@@ -49,7 +49,7 @@ export default defineConfig({
   srcDir: '.pages',
   outDir: process.env.SITE_OUTPUT ?? 'built',
   head: [['link', { rel: 'icon', href: `${base}icon.svg` }]],
-  // The index of the search is one file, which is fetched when somebody searches.
+  // The index of the search is one file, which is fetched on the first search.
   vite: { build: { chunkSizeWarningLimit: 4096 } },
   themeConfig: {
     search: {
@@ -68,7 +68,7 @@ export default defineConfig({
             text: version,
             items: [
               { text: 'Changelog', link: '/changelog' },
-              // One folder above this version. With a target, the browser follows the link, not VitePress.
+              // One folder above this version. With a target, the browser opens the link instead of VitePress.
               { text: 'All versions', link: '/../versions.html', target: '_self' },
             ],
           },

@@ -1,6 +1,6 @@
 /**
  * Test files of other projects: images against Pillow, tars against Python's tarfile, msgpack against its test suite. They are fetched with the
- * clients of their registries (pip, apt-get, go, npm) and kept for the next run. What cannot be fetched is skipped, with a message.
+ * clients of their registries (pip, apt-get, go, npm) and kept for the next run. A corpus that cannot be fetched is skipped, with a message.
  */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -22,7 +22,7 @@ import { pythonWith, runPython } from '../python.js';
 
 const KEPT = path.resolve('node_modules/.cache/corpora');
 
-/** How a corpus is fetched into a folder. Versions are fixed, because the tests list the files that differ. */
+/** Functions that fetch a corpus into a folder. Versions are fixed, because the tests list the files that differ. */
 const CORPORA: Readonly<Record<string, (folder: string) => void>> = {
   pillow: (folder) => {
     run(folder, 'python3', '-m', 'pip', 'download', '-q', '--no-deps', '--no-binary', ':all:', 'pillow==11.3.0');
@@ -57,7 +57,7 @@ function debian(folder: string, name: string): void {
   run(folder, 'dpkg-deb', '-x', file!, 'files');
 }
 
-/** The source of a package of Debian 12. The list of sources stays in the folder, so the system is not changed. */
+/** Fetches the source of a package of Debian 12. The list of sources is kept in the folder, so the system is not changed. */
 function debianSource(folder: string, name: string): void {
   const lists = path.join(folder, 'lists');
   mkdirSync(path.join(lists, 'partial'), { recursive: true });

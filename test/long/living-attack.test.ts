@@ -25,7 +25,7 @@ type Read = (name: string) => Buffer | null;
 
 /**
  * The files of all samples, as `KEY.FIELD`, read from the tars that a dataset.json names. It shares no code with shardtool. Throws if
- * a shard is missing or has another crc32 than dataset.json says.
+ * a shard is missing or its crc32 differs from that in dataset.json.
  */
 function contentsOf(read: Read, manifest = 'dataset.json'): Map<string, string> {
   const { shards, samples } = JSON.parse(read(manifest)!.toString());
@@ -34,14 +34,15 @@ function contentsOf(read: Read, manifest = 'dataset.json'): Map<string, string> 
   for (const { file, crc32: sum } of shards) {
     const tar = read(file);
     if (tar === null) throw new Error(`${manifest} names ${file}, which is missing`);
-    if (crc32(tar).toString(16).padStart(8, '0') !== sum) throw new Error(`${file} is not as ${manifest} says`);
+    if (crc32(tar).toString(16).padStart(8, '0') !== sum)
+      throw new Error(`${file} does not have the checksum in ${manifest}`);
     for (const [name, bytes] of tarFiles(tar)) {
-      if (found.has(name)) throw new Error(`${name} is there twice`);
+      if (found.has(name)) throw new Error(`${name} exists twice`);
       found.set(name, bytes.toString('base64'));
       keys.add(name.slice(0, name.indexOf('.', name.lastIndexOf('/'))));
     }
   }
-  if (keys.size !== samples) throw new Error(`there are ${keys.size} samples, and dataset.json says ${samples}`);
+  if (keys.size !== samples) throw new Error(`there are ${keys.size} samples, but dataset.json has ${samples}`);
   return found;
 }
 
@@ -263,7 +264,7 @@ test('a bucket that sends wrong bytes, truncates lists or loses uploads does not
       };
       return undefined;
     };
-    const about = `SHARDTOOL_SEED=${SEED}, ${args[0]}, round ${round}, lies from request ${at}`;
+    const about = `SHARDTOOL_SEED=${SEED}, ${args[0]}, round ${round}, faulty from request ${at}`;
     try {
       await run(args);
       restore();
@@ -349,7 +350,7 @@ test.each([
   ['a folder', folderAttacked],
   ['a bucket', bucketAttacked],
 ])(
-  'two commands at once in %s, of which one may be killed, leave a whole dataset, and repeated they leave what they leave one after the other',
+  'two concurrent commands in %s, one of which may be killed, leave a whole dataset, and after a repetition that of the two in sequence',
   async (_, attack) => {
     for (let round = 0; round < 2 * PAIRS.length * TIMES; round++) {
       const { place, copy, readerOf, both } = attack();

