@@ -1,14 +1,14 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
-// Node parses these at each of some thousand starts, for 0.1 s; only the test that installs packages needs them.
+// Node parses these certificates at every start, which takes 0.1 s. Only the test that installs packages needs them.
 const { NODE_EXTRA_CA_CERTS: certificates = '' } = process.env;
 delete process.env.NODE_EXTRA_CA_CERTS;
 
 const ALL = ['packages/*/src/**/*.test.ts', 'test/*.test.ts'];
 /**
- * The product from outside: what other software judges (Python, a browser, a compiler, FUSE, LMDB's tools, a server of S3), what npm installs,
- * what the docs say to run, and how much a whole process takes. `npm run test:outside`, and `.ci/run` behind `npm test`.
+ * Tests that need other software (Python, a browser, a compiler, FUSE, LMDB's tools, an S3 server), install npm packages, run the commands
+ * of the docs, or measure whole processes. `npm run test:outside` runs them, and `.ci/run` after `npm test`.
  */
 const OUTSIDE = [
   'bench-gpu',
@@ -39,12 +39,12 @@ const OUTSIDE = [
   'view-page',
   'view-static',
 ];
-/** Lists of test files by what they are run for. SHARDTOOL_LANE names one; without it everything runs but `long`. */
+/** Lists of test files by purpose. SHARDTOOL_LANE chooses a list. Without it, all tests except `long` run. */
 const LANES = {
   /**
-   * Under another version of Node: threads, native code, files, HTTP and processes. What only orders, chooses or checks is the same there,
-   * and so is what is made of bytes: `earlier` packs all layouts to the byte, and decodes them to the pixel. sharp decodes on it in the
-   * lane `codec`, TurboJPEG in `codec-pixels`, `codec-regions` and `loader-pixels`; of the hub there is only another address to the same HTTP.
+   * Tests for another version of Node: threads, native code, files, HTTP and processes. Code that only orders, selects or checks does not
+   * depend on the version, nor does code for bytes: `earlier` compares all packed layouts byte by byte, and decoded pixels. sharp decodes in
+   * the lane `codec`, TurboJPEG in `codec-pixels`, `codec-regions` and `loader-pixels`. The Hub only uses the same HTTP client.
    */
   node: [
     'packages/reader/src/{loader,bridge}/**/*.test.ts',
@@ -55,18 +55,18 @@ const LANES = {
     'test/{codec-limits,codec-pixels,codec-regions,loader-pixels,storage-http,storage-s3}.test.ts',
     'test/{convert-streams,earlier,pack-resume-kill,remote-faults,slow-files}.test.ts',
   ],
-  /** `npm test`: all others. */
+  /** `npm test`: all except `outside`. */
   inside: ALL,
   outside: OUTSIDE.map((name) => `test/${name}.test.ts`),
   /**
-   * With sharp, on another version of Node: what decodes, from its functions to batches of a loader. Kernels and
-   * steps get pixels, whoever decoded them: that they get them at the crop and size of the list is in `decoder-transforms`.
+   * Tests of decoding with sharp, on another version of Node: from its functions to batches of a loader. Kernels and steps
+   * do not depend on the decoder. `decoder-transforms` checks that they get pixels with the right crop and size.
    */
   codec: ['test/{codec,decoder}-*.test.ts', 'test/{loader-pixels,loader-bad-images,odd-images-table}.test.ts'],
-  /** What takes minutes: `npm run test:long`. */
+  /** Tests that take minutes: `npm run test:long`. */
   long: ['test/long/*.test.ts'],
 };
-/** Of these each file has a process of its own: they change its environment or folder, spy on it, or measure its memory, threads, reads or time. */
+/** Test files that need a separate process: they change its environment or folder, spy on it, or measure its memory, threads, reads or time. */
 const APART = [
   'bench-gpu',
   'cli-remote',
@@ -75,7 +75,7 @@ const APART = [
   'endless',
   'guides',
   'lmdb-lsun',
-  // These share what is packed by a module.
+  // These share a dataset that a module packs.
   'loader-bad-images',
   'loader-bad-samples',
   'transform-batches',
@@ -93,7 +93,7 @@ const APART = [
   'remote-*',
   'storage-*',
   'view-*',
-  // A process goes on asking the server of buckets that it asked first.
+  // A process keeps using the bucket server that it used first.
   'compact',
   'convert-reshard',
   'erase',
@@ -114,7 +114,7 @@ const EXCLUDED = lane === 'inside' ? LANES.outside : [];
 const WHOLE = {
   include: included.filter((glob) => glob.startsWith('test/')),
   setupFiles: ['test/remove-folders.ts'],
-  // Node loads what is built: vitest would rewrite it for each file, for half of what a small test file costs.
+  // Node loads the built files. vitest would transform them for each test file, which takes half of the time of a small one.
   server: { deps: { external: [/\/packages\/\w+\/(dist|lib)\//] } },
 };
 const times = Number(process.env.SHARDTOOL_TIMES ?? 1);
@@ -122,12 +122,12 @@ const times = Number(process.env.SHARDTOOL_TIMES ?? 1);
 export default defineConfig({
   test: {
     projects: [
-      // A room's own tests share their modules: importing them for each file took half of these tests' time.
+      // Unit tests of packages share their modules. Importing them for each file took half of the time of these tests.
       {
         extends: true,
         test: { name: 'units', include: included.filter((glob) => glob.startsWith('packages/')), isolate: false },
       },
-      // So do these, 0.3 to 0.5 s of processor time each; test/left-as-found.ts sees to it that a file leaves nothing to the next.
+      // These too, which saves 0.3 to 0.5 s of CPU time each. test/left-as-found.ts checks that a file leaves nothing behind for the next.
       {
         extends: true,
         test: {
@@ -143,7 +143,7 @@ export default defineConfig({
         test: {
           ...WHOLE,
           name: 'apart',
-          // With the end of each name: else `verify-fix` would take `verify-fix-large`, which then runs in both.
+          // With the extension, because `verify-fix` would also match `verify-fix-large`, which would then run twice.
           exclude: [`test/!(${APART.map((name) => `${name}.test.ts`).join('|')})`, ...EXCLUDED],
         },
       },
@@ -152,13 +152,13 @@ export default defineConfig({
     reporters: process.env.SHARDTOOL_REPORT
       ? ['default', ['json', { outputFile: process.env.SHARDTOOL_REPORT }]]
       : ['default'],
-    // What is tested is what is published.
+    // The tests use the bundles that are published.
     globalSetup: ['scripts/bundle.mjs', 'test/shared-folder.ts'],
     setupFiles: ['test/property-seed.ts'],
     provide: { certificates },
     testTimeout: 180_000 * times,
     hookTimeout: 180_000,
-    // More than the cores: tests wait for timers and for processes of their own, a third of the time.
+    // More than the number of cores, because tests wait for timers and for their processes a third of the time.
     maxWorkers: Math.ceil(availableParallelism() * 1.5),
   },
 });

@@ -1,7 +1,7 @@
 """Puts the reader (JavaScript, WebAssembly and native parts of one platform) into the wheel.
 
-From a checkout it is built with npm; an sdist carries the tarballs of that build. SHARDTOOL_WHEEL_PLATFORM=linux-arm64
-makes the wheel of another platform: every native part comes prebuilt.
+In a checkout, npm builds it. An sdist contains the tarballs of that build. SHARDTOOL_WHEEL_PLATFORM=linux-arm64 makes
+the wheel of another platform, because all native parts are prebuilt.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from typing import Any, Dict, Iterator, List, Optional
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-#: The wheel's platform by Node's name of it. libvips wants glibc 2.28, all else less.
+#: Platform tags of wheels by Node's names of platforms. libvips needs glibc 2.28, all other parts an older one.
 WHEEL_TAGS = {
     "linux-x64": "manylinux_2_28_x86_64",
     "linux-arm64": "manylinux_2_28_aarch64",
     "darwin-x64": "macosx_11_0_x86_64",
     "darwin-arm64": "macosx_11_0_arm64",
 }
-#: The packages of this project that the command line tool is made of, each after what it depends on.
+#: The packages of this project that the command line tool consists of, each after its dependencies.
 OWN_PACKAGES = ("base", "storage", "format", "reader", "cuda", "writer", "cli")
-#: Files that nothing runs, by their ends.
+#: Extensions of files that are not needed at runtime.
 UNUSED_ENDS = (".d.ts", ".d.cts", ".d.mts", ".map", ".md", ".cc", ".hh", ".h", ".c", ".S", ".asm", ".txt.in")
 TARBALLS = "tarballs"
 
 
 class ReaderBuildHook(BuildHookInterface):
     def initialize(self, version: str, build_data: Dict[str, Any]) -> None:
-        # An editable install runs what the checkout has built.
+        # An editable install runs the build of the checkout.
         if version == "editable":
             return
         self._work = Path(tempfile.mkdtemp(prefix="shardtool-wheel-"))
         tarballs = Path(self.root) / TARBALLS
         if not tarballs.is_dir():
-            # .ci/run has packed them before.
+            # .ci/run has already packed them.
             tarballs = Path(os.environ.get("SHARDTOOL_TARBALLS") or self._work / TARBALLS)
         if not tarballs.is_dir():
             pack_checkout(Path(self.root).parent, tarballs)
@@ -152,7 +152,7 @@ def drop_unused_files(modules: Path, node_platform: str) -> None:
             shutil.rmtree(libraries)
     for musl in modules.glob("@koromix/*/musl_*"):
         shutil.rmtree(musl)
-    # Of LMDB's native part the one that the bundle asks for stays.
+    # Keeps only the native part of LMDB that the bundle loads.
     for other in modules.glob("@lmdb/*/*.node"):
         if other.name not in ("node.napi.glibc.node", "node.napi.node"):
             other.unlink()

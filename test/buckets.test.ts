@@ -73,8 +73,11 @@ async function expectedBatches(rows: number): Promise<{ size: readonly number[];
   const order: number[] = [];
   for await (const { indices: numbers } of loader) order.push(...numbers);
   const nearest = (ratio: number) =>
-    SIZES.reduce((best, size) => (far(ratio, size) < far(ratio, best) ? size : best), SIZES[0] as readonly number[]);
-  const far = (ratio: number, [height, width]: readonly number[]) =>
+    SIZES.reduce(
+      (best, size) => (distance(ratio, size) < distance(ratio, best) ? size : best),
+      SIZES[0] as readonly number[],
+    );
+  const distance = (ratio: number, [height, width]: readonly number[]) =>
     Math.abs(Math.log(ratio) - Math.log(width! / height!));
   const waiting = new Map<readonly number[], number[]>();
   const batches: { size: readonly number[]; numbers: number[] }[] = [];
@@ -254,13 +257,13 @@ test('an image is resized to cover its size, and the crop states which part is s
 
 test('the counts of sizes are stored, and counted again if the file is damaged', async () => {
   const before = process.env.SHARDTOOL_SIDECARS;
-  const beside = emptyFolder();
-  process.env.SHARDTOOL_SIDECARS = beside;
+  const sidecars = emptyFolder();
+  process.env.SHARDTOOL_SIDECARS = sidecars;
   const files = () =>
-    readdirSync(beside, { recursive: true, encoding: 'utf8' }).filter((name) => name.includes('buckets-'));
+    readdirSync(sidecars, { recursive: true, encoding: 'utf8' }).filter((name) => name.includes('buckets-'));
   await run({ lastBatch: 'drop' });
   expect(files()).toHaveLength(1);
-  const kept = path.join(beside, files()[0]!);
+  const kept = path.join(sidecars, files()[0]!);
   const bytes = readFileSync(kept);
   for (const damaged of [
     bytes.subarray(0, 20),

@@ -1,5 +1,5 @@
-// Goes through epochs of a dataset behind a cache: LOCATION CACHE BYTES EPOCHS. Says `reading` with the first batch, and at the
-// end, as JSON, what it fetched and a digest of what it was given.
+// Reads epochs of a dataset with a cache: LOCATION CACHE BYTES EPOCHS. Prints `reading` at the first batch, and at the end the
+// fetched bytes and a digest of the batches, as JSON.
 import { createHash } from 'node:crypto';
 import { openDataset } from '@shardtool/reader';
 

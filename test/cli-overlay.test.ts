@@ -119,12 +119,12 @@ test('a class that only the labels contain is reported, with a suggestion if it 
   const shards = await packedPhotos();
   const labels = path.join(emptyFolder(), 'labels.csv');
   writeFileSync(labels, 'key,class\ncat/cat_001,mooon\ncat/cat_002,moon\ncat/cat_003,zeppelin\n');
-  const told = '2 new classes:\n  "mooon"; did you mean "moon"?\n  "zeppelin"\n';
+  const newClasses = '2 new classes:\n  "mooon"; did you mean "moon"?\n  "zeppelin"\n';
   const added = await shardtool('overlay', 'add', shards, 'typed', '--labels', labels);
   expect(added.stdout).toMatch(/: 0 samples excluded, 3 samples with another class, .*; 8 classes\.\n/);
-  expect(added.stdout.slice(added.stdout.indexOf('\n') + 1)).toBe(told);
+  expect(added.stdout.slice(added.stdout.indexOf('\n') + 1)).toBe(newClasses);
   const { stdout } = await shardtool('relabel', shards, '--labels', labels);
-  expect(stdout.slice(stdout.indexOf('\n') + 1)).toBe(told);
+  expect(stdout.slice(stdout.indexOf('\n') + 1)).toBe(newClasses);
 
   const classes = path.join(emptyFolder(), 'classes.txt');
   const known = ['astronaut', 'cat', 'coffee', 'galaxies', 'moon', 'rocket'];

@@ -1,5 +1,5 @@
-// Decodes damaged JPEGs, numbers FIRST to FIRST + COUNT - 1, into a guarded row. Before each one its number goes to file
-// PROGRESS, so that a crash or a hang can be told; at the end one line of JSON says what came of them.
+// Decodes damaged JPEGs, numbers FIRST to FIRST + COUNT - 1, into a guarded row. It writes the number of each to the file
+// PROGRESS before decoding it, so that the cause of a crash or a hang is known. At the end, it prints the results as a line of JSON.
 import { openSync, readdirSync, readFileSync, writeSync } from 'node:fs';
 import { SampleDecodeError } from '@shardtool/base';
 import { createDecoder } from '#reader/decode/decoder';
@@ -53,7 +53,7 @@ outcome.warnings = decoder.takeWarnings();
 decoder.close();
 console.log(JSON.stringify(outcome));
 
-/** The bytes, in shared memory, after one to three mishaps. Number and damage belong together. */
+/** The bytes, in shared memory, with one to three damages. A number always results in the same damage. */
 function damaged(jpeg, number) {
   let state = (Math.imul(number, 0x9e3779b1) ^ 0x5bd1e995) >>> 0;
   const below = (n) => {

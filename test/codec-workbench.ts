@@ -71,7 +71,7 @@ export class Workbench {
 
   #checkGuards(): void {
     const changed = this.#guards().some((guard) => Buffer.compare(guard, GUARD) !== 0);
-    if (changed) throw new Error('A byte beside the scratch has changed.');
+    if (changed) throw new Error('A byte next to the scratch memory has changed.');
   }
 
   #guards(): Uint8Array[] {
@@ -105,7 +105,7 @@ export function dice(seed: number): (n: number) => number {
 
 /** The largest and the mean difference of two byte arrays. */
 export function difference(a: Uint8Array, b: Uint8Array): { largest: number; mean: number } {
-  if (a.length !== b.length) throw new Error(`${a.length} bytes beside ${b.length}.`);
+  if (a.length !== b.length) throw new Error(`${a.length} bytes compared with ${b.length}.`);
   let largest = 0;
   let sum = 0;
   for (let i = 0; i < a.length; i++) {

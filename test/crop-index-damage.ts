@@ -49,7 +49,7 @@ export class DamageBench {
       if (bytes > room) throw new Error(`${bytes} bytes in a room of ${room}`);
     }
     const whole = Buffer.alloc(GUARD_BYTES, GUARD);
-    if (guards.some((guard) => !guard.equals(whole))) throw new Error('written beside the target');
+    if (guards.some((guard) => !guard.equals(whole))) throw new Error('a byte outside of the target was written');
     if (!before.equals(memory.subarray(SOURCE, SOURCE + image.length))) throw new Error('the file was written');
     return made;
   }

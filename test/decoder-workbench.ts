@@ -71,7 +71,7 @@ export class GuardedDecoder {
   #checkGuards(): void {
     for (const end of this.#ends) {
       const guard = this.#memory.subarray(end, end + GUARD.length);
-      if (Buffer.compare(guard, GUARD) !== 0) throw new Error(`A byte beside ${end} has changed.`);
+      if (Buffer.compare(guard, GUARD) !== 0) throw new Error(`A byte of the guard at ${end} has changed.`);
     }
   }
 }

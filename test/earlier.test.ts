@@ -151,10 +151,10 @@ describe('an earlier Parquet dataset with its indexes next to its shards', () =>
 
   test('is replaced completely by --overwrite, and index moves its sidecar files', async () => {
     const copy = copyOf('parquet');
-    const beside = readdirSync(path.join(copy, 'data')).filter((name) => !name.endsWith('.parquet'));
-    expect(beside).toHaveLength(12);
+    const sidecars = readdirSync(path.join(copy, 'data')).filter((name) => !name.endsWith('.parquet'));
+    expect(sidecars).toHaveLength(12);
     expect(await indexShards([copy])).toMatchObject({ kept: 4, shards: 0 });
-    expect(readdirSync(copy)).toEqual(expect.arrayContaining(beside));
+    expect(readdirSync(copy)).toEqual(expect.arrayContaining(sidecars));
     expect(readdirSync(path.join(copy, 'data')).every((name) => name.endsWith('.parquet'))).toBe(true);
     expect(await opened(copy)).toEqual(await opened(at('tar')));
     const other = copyOf('parquet');
@@ -192,15 +192,15 @@ const RENAMED: Readonly<Record<string, string>> = {
   streams: 'streams',
   epochSamples: 'samplesPerEpoch',
 };
-const ofNow = (options: LoaderOptions | undefined): LoaderOptions =>
+const withCurrentNames = (options: LoaderOptions | undefined): LoaderOptions =>
   Object.fromEntries(Object.entries(options ?? {}).map(([name, value]) => [RENAMED[name] ?? name, value]));
 
 test.each(runs.map((run, number) => [number, run.dataset, run] as const))(
   'the state of run %i, over %s, resumes with the same rows and pixels as then',
   async (_, name, { options, with: others, state, rest }) => {
     const batches = await batchesOf(name === 'foreign' ? foreign : at(name), {
-      ...ofNow(options),
-      ...ofNow(others),
+      ...withCurrentNames(options),
+      ...withCurrentNames(others),
       state,
     });
     const rows = batches.flatMap(({ epoch, keys, labels, valid, rows: checks }) =>

@@ -12,7 +12,7 @@ import { hdf5 } from '#format/layouts/hdf5/index';
 import { PATIENCE } from '#format/layouts/hdf5/thread';
 import { streamSamples } from '#writer/convert/stream/stream-samples';
 
-/** A read may ask for so much more than the file has. */
+/** A read may request this many bytes more than the file has. */
 const SPARE_BYTES = 8 << 20;
 
 process.once('message', async ({ kinds, cases }) => {
@@ -57,14 +57,14 @@ async function examine(kind, file, sound, bytes, isHere) {
   return outcome;
 }
 
-/** Of the built package, or of one of its modules. */
+/** Whether an error has the base class of our errors, from the built package or from one of its modules. */
 function isOurs(error) {
   for (let one = error; one !== null; one = Object.getPrototypeOf(one))
     if (one.constructor?.name === ShardtoolError.name) return true;
   return false;
 }
 
-/** Reads all fields of all samples, and gives the digest of each. */
+/** Reads all fields of all samples, and returns the digest of each. */
 async function walk(kind, file, bytes, isHere, found) {
   if (kind.isList) return walkListed(file, bytes, found);
   if (kind.layout === 'tar of tars') return walkStream(file, bytes, found);
@@ -101,7 +101,7 @@ function digestOf(bytes) {
   return createHash('sha256').update(bytes).digest('hex');
 }
 
-/** As `convert` reads a stream, in pieces that end anywhere. */
+/** Reads a stream like `convert`, in pieces that end anywhere. */
 async function walkStream(file, bytes, found) {
   const take = async (_, pieces) => {
     const payload = [];
@@ -115,7 +115,7 @@ async function walkStream(file, bytes, found) {
   for await (const _ of streamSamples(input, path.basename(file), null, payloads, 1 << 30, () => undefined));
 }
 
-/** A folder whose list is damaged: all other files are intact. */
+/** Makes a folder whose list is damaged. All other files are intact. */
 async function walkListed(list, bytes, found) {
   const place = path.join(folder, path.dirname(list).replaceAll(path.sep, '_'));
   const name = path.basename(list);
@@ -147,7 +147,7 @@ const folder = mkdtempSync(path.join(tmpdir(), 'shardtool-damaged-'));
 process.on('exit', () => rmSync(folder, { recursive: true }));
 let files = 0;
 
-/** HDF5 is read by its name alone. */
+/** Writes the bytes to a file, because HDF5 needs a file name. */
 async function fileOf(bytes) {
   const file = path.join(folder, `${files++}.h5`);
   writeFileSync(file, bytes);

@@ -21,7 +21,7 @@ symlinkSync(elsewhere, path.join(source, 'linked'));
 mkdirSync(path.join(source, 'b', 'empty'));
 
 /** The packed dataset: classes in the order of their numbers, and the class number of each image. */
-async function ours(): Promise<{ classes: readonly string[]; images: Record<string, number> }> {
+async function packedClasses(): Promise<{ classes: readonly string[]; images: Record<string, number> }> {
   const output = newFolder();
   await pack(source, output, { workers: 1, maxShardSamples: 5 });
   const dataset = await openDataset(output);
@@ -34,7 +34,7 @@ async function ours(): Promise<{ classes: readonly string[]; images: Record<stri
   return { classes: dataset.classes, images };
 }
 
-const packed = await ours();
+const packed = await packedClasses();
 
 test('classes are numbered by their names in the order of code points', () => {
   const byCodePoint = (a: string, b: string) => Buffer.compare(Buffer.from(a), Buffer.from(b));

@@ -20,8 +20,8 @@ function isRun({ language, notRun }: Block): boolean {
 }
 
 test('every code block of the guides is run, or has a comment that says why not', () => {
-  const untold = BLOCKS.filter(({ language, notRun }) => notRun === null && !LANGUAGES.includes(language));
-  expect(untold.map(({ place, language }) => `${place} ${language}`)).toEqual([]);
+  const unexplained = BLOCKS.filter(({ language, notRun }) => notRun === null && !LANGUAGES.includes(language));
+  expect(unexplained.map(({ place, language }) => `${place} ${language}`)).toEqual([]);
   expect(BLOCKS.filter(isRun).length).toBeGreaterThan(8);
   for (const { place, language, notRun, text } of BLOCKS) {
     if (language === 'json' && notRun === null) expect(() => JSON.parse(text), place).not.toThrow();
@@ -219,7 +219,7 @@ function typeProgram(): string {
     ]),
     'const plain = dataset.loader();',
     'export const nothing: Same<Images<typeof plain>, Uint8Array<ArrayBuffer>> = true;',
-    '// A name that is none, and a step that is none, are errors where they are written.',
+    '// An unknown option and an unknown step are type errors.',
     '// @ts-expect-error',
     'dataset.loader({ batchsize: 8 });',
     '// @ts-expect-error',
@@ -316,9 +316,9 @@ function plainCommands(lines: string): string[][] | null {
     .map((line) => line.replace(/(^|\s)#.*$/, '').trim())
     .filter((line) => line !== '')
     .map(wordsOf);
-  const ours = commands.map((words) => (words?.[0] === 'npx' ? words.slice(1) : words));
-  if (!ours.every((words) => words?.[0] === 'shardtool')) return null;
-  return ours.map((words) => words!.slice(1));
+  const withoutNpx = commands.map((words) => (words?.[0] === 'npx' ? words.slice(1) : words));
+  if (!withoutNpx.every((words) => words?.[0] === 'shardtool')) return null;
+  return withoutNpx.map((words) => words!.slice(1));
 }
 
 function wordsOf(line: string): string[] | null {

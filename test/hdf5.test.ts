@@ -109,7 +109,7 @@ async function digestsOf(dataset: Dataset): Promise<string[]> {
   return digests;
 }
 
-test('a replaced file is read anew, and a dataset that was opened before reports the change', async () => {
+test('a replaced file is read again, and a dataset that was opened before reports the change', async () => {
   const folder = emptyFolder();
   mkdirSync(folder, { recursive: true });
   const place = path.join(folder, 'a.h5');

@@ -71,7 +71,7 @@ export class GuardedKernel {
     this.#kernel.resize({ source, stride, x, y, layout, target, ...(normalization && { normalization }) });
     for (const [offset, bytes] of regions) {
       for (const guard of this.#guards(offset, bytes)) {
-        if (guard.some((byte) => byte !== GUARD)) throw new Error(`A byte beside ${offset} has changed.`);
+        if (guard.some((byte) => byte !== GUARD)) throw new Error(`A byte of the guard at ${offset} has changed.`);
       }
     }
     if (Buffer.compare(before, this.#memory.subarray(source, source + sourceBytes)) !== 0) {

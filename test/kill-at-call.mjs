@@ -1,4 +1,4 @@
-// Preloaded into a process: kills it before its call number KILL_AT that changes files. Threads count on their own.
+// Preloaded into a process: kills it before its call number KILL_AT that changes files. Each thread counts separately.
 import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 

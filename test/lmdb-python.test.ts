@@ -69,16 +69,16 @@ for (const [name, interpreter] of interpreters) {
   for (const [shape, samples] of Object.entries(shapes)) {
     test(`lmdb of ${name} reads and changes the database "${shape}", which is read back correctly`, async () => {
       const place = writeDatabase(join(folder, `${name}-${shape}`), samples(), lmdbImages);
-      const ours = await read(place);
-      const theirs = runPython<{ entries: number; before: Entry[]; after: Entry[] }>(
+      const entries = await read(place);
+      const python = runPython<{ entries: number; before: Entry[]; after: Entry[] }>(
         READ_AND_CHANGE,
         place,
         interpreter,
       );
       const count = Array.from(samples()).length;
-      expect([theirs.entries, ours.length]).toEqual([count, count]);
-      expect(JSON.stringify(ours)).toBe(JSON.stringify(theirs.before));
-      expect(JSON.stringify(await read(place))).toBe(JSON.stringify(theirs.after));
+      expect([python.entries, entries.length]).toEqual([count, count]);
+      expect(JSON.stringify(entries)).toBe(JSON.stringify(python.before));
+      expect(JSON.stringify(await read(place))).toBe(JSON.stringify(python.after));
     });
   }
 

@@ -64,9 +64,9 @@ test('replace uses the next good sample of the same block, and all other rows ar
 test('a reason that is a full sentence ends with one full stop within the message', async () => {
   const file = path.join(emptyFolder(), 'foreign.tar');
   writeFileSync(file, archive(entry({ name: 's0.jpg' }, 'GIF, or so it was hoped')));
-  const told =
+  const message =
     /cannot be used: .* \(JPEG, PNG, GIF, WebP, TIFF, AVIF, BMP, PPM, PGM or PBM\)\. Run "shardtool verify --check decode"/;
-  await expect(run({ ...base, batchSize: 1 }, file)).rejects.toThrow(told);
+  await expect(run({ ...base, batchSize: 1 }, file)).rejects.toThrow(message);
   await expect(run({ ...base, batchSize: 1, onBad: 'replace' }, file)).rejects.toThrow(/PBM\)\. Its block/);
 });
 

@@ -51,12 +51,16 @@ test('for blocks of one sample the error suggests a number of streams, with whic
 test('the error for an image that the transform rejects does not suggest verify', async () => {
   const options = { ...base, keys: ['a/0000'], transform: [{ name: 'randomCrop', size: 4000 }] } as const;
   const wrong = /smaller than the randomCrop of 4000x4000: resize it first, or set padIfNeeded of randomCrop\./;
-  const told = async (work: Promise<unknown>) => ((await work.catch((error: unknown) => error)) as Error).message;
+  const messageOf = async (work: Promise<unknown>) => ((await work.catch((error: unknown) => error)) as Error).message;
   await using dataset = await openDataset(shards);
   const decoder = await SampleDecoder.open(dataset, { transform: options.transform });
-  const single = await told(decoder.get('a/0000'));
+  const single = await messageOf(decoder.get('a/0000'));
   decoder.close();
-  for (const message of [await told(run(options)), await told(run({ ...options, onBad: 'replace' })), single]) {
+  for (const message of [
+    await messageOf(run(options)),
+    await messageOf(run({ ...options, onBad: 'replace' })),
+    single,
+  ]) {
     expect(message).toMatch(wrong);
     expect(message).not.toContain('verify');
   }

@@ -1,6 +1,6 @@
 /**
- * A reader in a process of its own. Prints a line of JSON a batch; with `stateFile`, saves the state after each, by rename.
- * Argument: JSON of { location, options, stateFile, run, batches }; `run` is saved with the state.
+ * A reader in a separate process. Prints a line of JSON per batch. With `stateFile`, saves the state after each batch, by rename.
+ * Argument: JSON of { location, options, stateFile, run, batches }. `run` is saved with the state.
  */
 import { renameSync, writeFileSync } from 'node:fs';
 import { openDataset } from '@shardtool/reader';

@@ -11,7 +11,7 @@ import { buildSlowfs, mountSlow } from './slowfs/slow-folder.mjs';
 const OPTIONS = { transform: 'raw', batchSize: 16, seed: 7, workers: 1, streams: 8, blockSamples: 8 } as const;
 
 /** The content of a file of /proc, or '' if it has just disappeared. */
-function told(read: () => string): string {
+function readOrEmpty(read: () => string): string {
   try {
     return read();
   } catch {
@@ -23,7 +23,7 @@ function told(read: () => string): string {
 function isAThreadInACall(): boolean {
   const states = fs
     .readdirSync('/proc/self/task')
-    .map((id) => told(() => fs.readFileSync(`/proc/self/task/${id}/stat`, 'latin1')));
+    .map((id) => readOrEmpty(() => fs.readFileSync(`/proc/self/task/${id}/stat`, 'latin1')));
   return states.some((stat) => stat.slice(stat.lastIndexOf(')')).startsWith(') D'));
 }
 
@@ -92,7 +92,9 @@ test.runIf(process.platform === 'linux')(
     const files = Array.from({ length: 600 }, (_, i) => path.join(folder, String(i)));
     for (const [i, file] of files.entries()) fs.writeFileSync(file, String(i));
     const open = (): string[] => {
-      const links = fs.readdirSync('/proc/self/fd').map((fd) => told(() => fs.readlinkSync(`/proc/self/fd/${fd}`)));
+      const links = fs
+        .readdirSync('/proc/self/fd')
+        .map((fd) => readOrEmpty(() => fs.readlinkSync(`/proc/self/fd/${fd}`)));
       return links.filter((file) => file.startsWith(folder)).sort();
     };
     const threads = new LocalThreads({ most: 4, each: 1 });
@@ -140,7 +142,9 @@ test.runIf(process.platform === 'linux')('datasets share the limit of open files
   const files = Array.from({ length: 400 }, (_, i) => path.join(folder, String(i)));
   for (const file of files) fs.writeFileSync(file, file);
   const open = (): number => {
-    const links = fs.readdirSync('/proc/self/fd').map((fd) => told(() => fs.readlinkSync(`/proc/self/fd/${fd}`)));
+    const links = fs
+      .readdirSync('/proc/self/fd')
+      .map((fd) => readOrEmpty(() => fs.readlinkSync(`/proc/self/fd/${fd}`)));
     return links.filter((file) => file.startsWith(folder)).length;
   };
   const [one, other] = [1, 2].map(() => new LocalThreads({ most: 4, each: 1 }));

@@ -161,9 +161,9 @@ print(json.dumps({name: read(sys.argv[1] + "/" + name) for name in json.load(sys
     const [width, height, base64] = opened[file]!;
     // Not packed, or converted from 16 to 8 bits in another way.
     if (pillow === 'reads it' || pillow === 'clips') return;
-    const ours = images.get(keyOf(file))!;
-    expect([ours.width, ours.height]).toEqual([width, height]);
-    const theirs = Buffer.from(base64, 'base64');
-    expect(Buffer.compare(theirs, ours.pixels)).toBe(0);
+    const decoded = images.get(keyOf(file))!;
+    expect([decoded.width, decoded.height]).toEqual([width, height]);
+    const expected = Buffer.from(base64, 'base64');
+    expect(Buffer.compare(expected, decoded.pixels)).toBe(0);
   });
 });

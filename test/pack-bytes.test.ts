@@ -23,22 +23,22 @@ const content = fc
 
 const sample = fc.record({
   kind: fc.constantFrom(...(Object.keys(IMAGES) as ImageKind[])),
-  behind: content,
+  trailing: content,
   named: fc.constantFrom('jpg', 'jpeg', 'png', 'webp', 'gif', 'tif'),
-  beside: fc.dictionary(fc.constantFrom('a', 'json', 'kpt.npy', 'txt', 'xyz', 'zz.bin'), content),
+  others: fc.dictionary(fc.constantFrom('a', 'json', 'kpt.npy', 'txt', 'xyz', 'zz.bin'), content),
 });
 
 type Sample = typeof sample extends fc.Arbitrary<infer S> ? S : never;
 
 /** The files of a sample by the names of their fields, and the expected names in the shard. */
-function filesOf({ kind, behind, named, beside }: Sample, number: number) {
+function filesOf({ kind, trailing, named, others }: Sample, number: number) {
   // Bytes after the end of an image belong to its file.
-  const image = Buffer.concat([IMAGES[kind]!, behind]);
+  const image = Buffer.concat([IMAGES[kind]!, trailing]);
   const stem = `c/${number}`;
   const files = { [`${stem}.${named}`]: image };
-  for (const [field, bytes] of Object.entries(beside)) files[`${stem}.${field}`] = bytes;
+  for (const [field, bytes] of Object.entries(others)) files[`${stem}.${field}`] = bytes;
   const field = kindOfField(named) === kind ? named : fieldOfKind(kind);
-  return { files, expected: { ...beside, [field]: image } };
+  return { files, expected: { ...others, [field]: image } };
 }
 
 async function fieldsIn(output: string): Promise<Map<string, Record<string, string>>> {
@@ -60,7 +60,7 @@ test.each(['tar', 'msgpack', 'lmdb'] as const)(
         const all = samples.map(filesOf);
         const output = newFolder();
         // An extension that no file has is rejected.
-        const fields = ['kpt.npy', 'zz.bin'].filter((field) => samples.some(({ beside }) => field in beside));
+        const fields = ['kpt.npy', 'zz.bin'].filter((field) => samples.some(({ others }) => field in others));
         await pack(tree(Object.assign({}, ...all.map(({ files }) => files))), output, { format, fields, ...chosen });
         const found = await fieldsIn(output);
         expect(found.size).toBe(samples.length);
@@ -71,17 +71,17 @@ test.each(['tar', 'msgpack', 'lmdb'] as const)(
   },
 );
 
-const MISNAMED = { image: IMAGES.png!, beside: Buffer.from('{"caption":"a word"}') };
+const MISNAMED = { image: IMAGES.png!, json: Buffer.from('{"caption":"a word"}') };
 
 test('parts of a pack store a misnamed image and the files next to it byte for byte', async () => {
   const files = [0, 1, 2, 3].flatMap((number) => [
     [`c/${number}.jpg`, MISNAMED.image],
-    [`c/${number}.json`, MISNAMED.beside],
+    [`c/${number}.json`, MISNAMED.json],
   ]);
   const source = tree(Object.fromEntries(files));
   const output = newFolder();
   for (const index of [0, 1]) await pack(source, output, { part: { index, of: 2 }, maxShardSamples: 2 });
-  const expected = textOf({ png: MISNAMED.image, json: MISNAMED.beside });
+  const expected = textOf({ png: MISNAMED.image, json: MISNAMED.json });
   const found = await fieldsIn(output);
   expect([...found.keys()].sort()).toEqual(['c/0', 'c/1', 'c/2', 'c/3']);
   for (const fields of found.values()) expect(fields).toEqual(expected);

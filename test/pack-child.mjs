@@ -1,4 +1,4 @@
-// Packs in a process of its own, which a test may kill: `node pack-child.mjs SOURCE OUTPUT OPTIONS`. Prints the report, or
+// Packs in a separate process, which a test may kill: `node pack-child.mjs SOURCE OUTPUT OPTIONS`. Prints the report, or
 // the error as `NAME: MESSAGE`.
 import { pack } from '@shardtool/writer';
 

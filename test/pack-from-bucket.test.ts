@@ -114,14 +114,14 @@ test('an append reports missing objects like missing files, but none that its pa
     server.objects.delete(`raw/set/${name}`);
     rmSync(path.join(folder, name));
   }
-  const told = { changed: 0, gone: 2, relabelled: 0, first: 'cat/2.jpg' };
-  expect((await pack(folder, fromFolder, { append: true })).changes).toEqual(told);
-  expect((await pack('s3://raw/set', fromBucket, { append: true })).changes).toEqual(told);
+  const changes = { changed: 0, gone: 2, relabelled: 0, first: 'cat/2.jpg' };
+  expect((await pack(folder, fromFolder, { append: true })).changes).toEqual(changes);
+  expect((await pack('s3://raw/set', fromBucket, { append: true })).changes).toEqual(changes);
   // A misnamed file is in a field of another name, which does not count as a change.
   const lists = [fromBucket, fromFolder].map((output) => readFileSync(path.join(output, 'changed.jsonl'), 'utf8'));
   expect(lists[0]).toBe(lists[1]);
   const part = await pack('s3://raw/set', fromBucket, { append: true, exclude: ['zebra/**'] });
-  expect(part.changes).toEqual({ ...told, gone: 1 });
+  expect(part.changes).toEqual({ ...changes, gone: 1 });
 });
 
 test('a repair fetches damaged samples from the packed bucket, and no other files', async () => {

@@ -1,5 +1,5 @@
-// Plans a pack of so many files that are nowhere, as ImageNet names them, with so much memory for what is known of them, and
-// prints the largest size of the process.
+// Plans a pack of a number of files that do not exist, with names like ImageNet's, and with a limit for the memory of the file
+// list. Prints the peak memory of the process.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

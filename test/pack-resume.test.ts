@@ -116,9 +116,9 @@ test.each<[string, (images: string) => void, RegExp]>([
   expect(digestsOf(output)).toEqual(digestsOf(alone));
 });
 
-/** A pack that refuses to resume does not change it. */
+/** An interrupted pack for several tests. A pack that refuses to resume does not change it. */
 let left: Promise<{ readonly images: string; readonly output: string }> | undefined;
-const leftBehind = async (images = source()) => ({ images, output: await stopped(images) });
+const interruptedPack = async (images = source()) => ({ images, output: await stopped(images) });
 
 test.each<[PackOptions, string]>([
   [{ maxShardSamples: 2 }, 'its maxShardSamples was 1 and is now 2'],
@@ -129,7 +129,7 @@ test.each<[PackOptions, string]>([
   [{ exclude: ['x/**'] }, 'its exclude was [] and is now ["x/**"]'],
   [{ classes: ['b', 'a'] }, 'its classes were a, b and are now b, a'],
 ])('changed options end a pack that would resume, and the error names them: %j', async (options, message) => {
-  left ??= leftBehind();
+  left ??= interruptedPack();
   const { images, output } = await left;
   const packing = pack(images, output, { ...GO_ON, ...options });
   await expect(packing).rejects.toBeInstanceOf(PlanChangedError);

@@ -112,7 +112,7 @@ test('a mixture of remote datasets gives the same batches as on disk, and a cach
   timeout: 120_000,
 }, async () => {
   const other = await packedSmall({ samples: 32, bytes: () => 10_000, classes: 2 }, { maxShardSamples: 4 });
-  const far = await faultyServer(path.dirname(other));
+  const otherServer = await faultyServer(path.dirname(other));
   const all = bytes + sizeOf(other);
   const epochs = async (places: readonly string[], options: object) => {
     const parts = places.map((dataset, i) => ({ dataset, repeat: 1 + i }));
@@ -134,12 +134,12 @@ test('a mixture of remote datasets gives the same batches as on disk, and a cach
   const local = await epochs([shards, other], {});
   const cache = path.join(emptyFolder(), 'cache');
   const cacheSize = Math.floor(all / 2);
-  const remote = await epochs([`${server.url}/shards`, `${far.url}/shards`], { cache, cacheSize });
+  const remote = await epochs([`${server.url}/shards`, `${otherServer.url}/shards`], { cache, cacheSize });
   expect(remote.digests).toEqual(local.digests);
   // An epoch reads 1.2 times the data, because the smaller dataset is used twice; most such small shards are split among streams.
   expect(remote.fetched[2]).toBeLessThan(0.85);
   expect(bytesIn(cache)).toBeLessThanOrEqual(cacheSize);
-  await far.stop();
+  await otherServer.stop();
 });
 
 describe('shards without checksums', () => {

@@ -178,15 +178,15 @@ test('the commands that read accept a URL', { timeout: 120_000 }, async () => {
 
 test('the first batch requests its own samples and not whole blocks, and all batches equal those on disk', async () => {
   const many = await packedSmall({ samples: 512, bytes: () => 20_000 }, { maxShardSamples: 32 });
-  const far = await faultyServer(path.dirname(many));
+  const ownServer = await faultyServer(path.dirname(many));
   const transform = [{ name: 'centerCrop', size: 8 }] as const;
   const options = { ...OPTIONS, transform, streams: 32, blockSamples: 16, shuffleUnit: 'shard' } as const;
   const local = await openDataset(many);
   const whole = await epoch(local, options);
   await local.close();
-  const remote = await openDataset(`${far.url}/shards`);
-  far.clear();
-  far.latencyMs = 20;
+  const remote = await openDataset(`${ownServer.url}/shards`);
+  ownServer.clear();
+  ownServer.latencyMs = 20;
   const loader = remote.loader(options);
   const digests: string[] = [];
   for await (const batch of loader) {
@@ -194,40 +194,40 @@ test('the first batch requests its own samples and not whole blocks, and all bat
   }
   expect(digests).toEqual(whole);
   // One sample from each of 32 blocks gives two batches; all other reads come later.
-  const lengths = far.asked
+  const lengths = ownServer.asked
     .filter(({ url }) => url.endsWith('.tar'))
     .map(({ headers }) => /^bytes=(\d+)-(\d+)$/.exec(headers.range!)!)
     .map(([, first, last]) => Number(last) + 1 - Number(first));
   expect(Math.max(...lengths.slice(0, 32))).toBeLessThan(25_000);
   expect(Math.max(...lengths)).toBeGreaterThan(150_000);
-  expect(far.most).toBeGreaterThan(4);
+  expect(ownServer.most).toBeGreaterThan(4);
   await loader.close();
   await remote.close();
-  await far.stop();
+  await ownServer.stop();
 });
 
 test('remote crop indexes are used only on request, and give the same pixels', async () => {
   const indexed = await packedPhotos({ index: ['crops'] });
-  const far = await faultyServer(path.dirname(indexed));
+  const ownServer = await faultyServer(path.dirname(indexed));
   await using local = await openDataset(indexed);
   const decoded = await epoch(local, { cropIndex: false });
   for (const cropIndex of [undefined, true]) {
-    await using remote = await openDataset(`${far.url}/shards`);
+    await using remote = await openDataset(`${ownServer.url}/shards`);
     await using loader = remote.loader({ ...OPTIONS, ...(cropIndex !== undefined && { cropIndex }) });
     const digests: string[] = [];
-    far.clear();
+    ownServer.clear();
     for await (const batch of loader) digests.push(digestOf(batch));
     expect(digests).toEqual(decoded);
     expect((await loader.info()).cropIndex.used).toBe(cropIndex === true);
-    expect(far.asked.some(({ url }) => url.endsWith('.crops'))).toBe(cropIndex === true);
+    expect(ownServer.asked.some(({ url }) => url.endsWith('.crops'))).toBe(cropIndex === true);
   }
   // An invalid crop index only costs time.
   for (const name of fs.readdirSync(indexed).filter((name) => name.endsWith('.crops'))) {
     fs.writeFileSync(path.join(indexed, name), 'nothing of the kind');
   }
-  await using without = await openDataset(`${far.url}/shards`);
+  await using without = await openDataset(`${ownServer.url}/shards`);
   expect(await epoch(without, { cropIndex: true })).toEqual(decoded);
-  await far.stop();
+  await ownServer.stop();
 });
 
 test('verify finds a damaged sample over HTTP', async () => {

@@ -152,8 +152,8 @@ test('a custom authority is trusted if AWS_CA_BUNDLE names it, also through HTTP
 test('a presigned URL opens a shard, and no output or error contains its query', async () => {
   const [tar] = fs.readdirSync(path.join(root, 'shards')).filter((name) => name.endsWith('.tar'));
   const signed = `${server.url}/shards/${tar}?X-Amz-Signature=abc123&X-Amz-Security-Token=token456`;
-  const beside = emptyFolder();
-  vi.stubEnv('SHARDTOOL_SIDECARS', beside);
+  const sidecars = emptyFolder();
+  vi.stubEnv('SHARDTOOL_SIDECARS', sidecars);
   const out = emptyFolder();
   const commands = [
     ['ls', signed, '--samples', '--json'],
@@ -172,7 +172,7 @@ test('a presigned URL opens a shard, and no output or error contains its query',
   }
   expect(server.asked.every(({ url }) => url.includes('X-Amz-Signature=abc123'))).toBe(true);
   const written = fs.readdirSync(out, { recursive: true, withFileTypes: true }).filter((file) => file.isFile());
-  for (const file of [...written, ...fs.readdirSync(beside, { recursive: true, withFileTypes: true })]) {
+  for (const file of [...written, ...fs.readdirSync(sidecars, { recursive: true, withFileTypes: true })]) {
     if (file.isFile())
       expect(fs.readFileSync(path.join(file.parentPath, file.name), 'latin1')).not.toMatch(/abc123|token456/);
   }

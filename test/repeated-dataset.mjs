@@ -1,4 +1,4 @@
-// A dataset of any number of samples that takes the disk of a few: the indexes are real, and their rows lead to the same images again and again.
+// A dataset of any number of samples that takes little disk space: the indexes are real, and their rows point to the same few images.
 import { linkSync, mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { createManifest, readManifest, readShardIndex, writeManifest, writeShardIndex } from '@shardtool/format';

@@ -15,11 +15,11 @@ async function examine(layout, keys, path) {
   const guarded = guard(source);
   const outcome = { samples: 0, trouble: null };
   try {
-    // By short reads at once and by large ones: both must come to an end.
+    // Once with short reads and once with large reads. Both must end.
     for (const from of [guarded, { ...guarded, readNow: undefined }]) {
-      outcome.samples = await ours(outcome, path, () => count(layout, from));
+      outcome.samples = await attempt(outcome, path, () => count(layout, from));
     }
-    if (layout.name === 'lmdb') await ours(outcome, path, () => lookUp(guarded, keys));
+    if (layout.name === 'lmdb') await attempt(outcome, path, () => lookUp(guarded, keys));
   } finally {
     await source.close();
   }
@@ -43,8 +43,8 @@ async function lookUp(source, keys) {
   return 0;
 }
 
-/** Runs a part; anything but a result or an error of ours is trouble. */
-async function ours(outcome, path, part) {
+/** Runs a part. Any result except a value or a ShardtoolError about this shard is recorded as trouble. */
+async function attempt(outcome, path, part) {
   try {
     return await part();
   } catch (error) {
@@ -54,7 +54,7 @@ async function ours(outcome, path, part) {
   }
 }
 
-/** A source that takes a read outside the file, or memory for one, as a fault. */
+/** A source in which a read outside the file, or memory for such a read, is a fault. */
 function guard(source) {
   const checked = (read) => (offset, target) => {
     if (offset >= 0 && offset + target.length <= source.size) return read(offset, target);

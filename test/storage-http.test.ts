@@ -53,7 +53,7 @@ test('if the size is known, nothing is requested before the first read', async (
   );
 });
 
-const mended: [string, Fault][] = [
+const transientFaults: [string, Fault][] = [
   ['a reset', 'reset'],
   ['a response that ends early', 'cut'],
   ['a wrong range', 'wrong range'],
@@ -64,7 +64,7 @@ const mended: [string, Fault][] = [
   ['a response that does not state its range', 'no content-range'],
   ['an unexpected 304', { status: 304 }],
 ];
-test.each(mended)('%s is retried', async (_, fault) => {
+test.each(transientFaults)('%s is retried', async (_, fault) => {
   server.fault = ({ before }) => (before === 0 ? fault : undefined);
   expect(await read(`${server.url}/data`, 70_000, 200_000)).toEqual(bytes.subarray(70_000, 270_000));
 });

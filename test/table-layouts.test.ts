@@ -179,8 +179,8 @@ test('the folder of Parquet shards contains no other files, so that software tha
   await inspect(place, { workers: 1 });
   const names = (ending: string) => ['00000', '00001', '00002'].map((number) => `train-${number}-of-00003${ending}`);
   expect(readdirSync(path.join(place, 'data'))).toEqual(names('.parquet'));
-  const beside = ['.crops', '.inspect', '.shardtool'].flatMap(names).sort();
-  expect(readdirSync(place).filter((name) => name.startsWith('train'))).toEqual(beside);
+  const sidecars = ['.crops', '.inspect', '.shardtool'].flatMap(names).sort();
+  expect(readdirSync(place).filter((name) => name.startsWith('train'))).toEqual(sidecars);
   expect(readdirSync(place).filter((name) => name.startsWith('pack'))).toEqual(['pack.json']);
 });
 

@@ -12,7 +12,7 @@ async function walk(path) {
   const source = await openSource(path);
   let samples = 0;
   try {
-    // Once by hops, once by large reads: both must come to the same end.
+    // Once with short reads and once with large reads. Both must have the same result.
     for (const from of [source, { ...source, readNow: undefined }]) {
       samples = 0;
       for await (const found of tar.samples(from)) {
@@ -23,8 +23,8 @@ async function walk(path) {
     }
     return { samples, trouble: null };
   } catch (error) {
-    const ours = error instanceof ShardtoolError && error.shard === path && error.offset <= source.size;
-    return { samples, trouble: ours ? null : String(error.stack) };
+    const isExpected = error instanceof ShardtoolError && error.shard === path && error.offset <= source.size;
+    return { samples, trouble: isExpected ? null : String(error.stack) };
   } finally {
     await source.close();
   }

@@ -92,7 +92,7 @@ export class TransformBench {
     ];
     for (const end of ends) {
       if (this.#bytes.subarray(end, end + GUARD_BYTES).some((byte) => byte !== GUARD)) {
-        throw new Error(`A byte beside ${end} has changed.`);
+        throw new Error(`A byte of the guard at ${end} has changed.`);
       }
     }
   }

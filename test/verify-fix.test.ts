@@ -161,10 +161,10 @@ describe.each(formats)('%s', (format) => {
   test('a damaged sample is removed, its shard is written again, and other shards are unchanged', async () => {
     const folder = copyOf(format);
     const key = await damage(shardFile(folder, format, 1), 3);
-    const told: string[] = [];
-    const report = await repair(folder, { workers: 1, onTakenOut: (sample) => told.push(sample.key) });
+    const removedKeys: string[] = [];
+    const report = await repair(folder, { workers: 1, onTakenOut: (sample) => removedKeys.push(sample.key) });
     expect(report).toMatchObject({ shards: 3, samples: 23, repairedShards: 1, takenOut: 1, restored: 0, unproven: 0 });
-    expect(told).toEqual([key]);
+    expect(removedKeys).toEqual([key]);
     expect(await verdictOn(folder)).toMatchObject({ faults: [], samples: 23 });
     const left = (await samplesOf(folder)).map((sample) => sample.key);
     expect(left).toEqual([...samples.keys()].filter((name) => name !== key));

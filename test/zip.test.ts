@@ -141,8 +141,8 @@ test('a zip without samples is listed as such, and the error for a damaged zip s
   const bytes = readFileSync(path.join(fixtures, 'stored.zip'));
   bytes[200]! ^= 1;
   writeFileSync(damaged, bytes);
-  const told = await shardtool('unpack', damaged, path.join(folder, 'out'));
-  expect(told.stderr).toContain(
+  const failed = await shardtool('unpack', damaged, path.join(folder, 'out'));
+  expect(failed.stderr).toContain(
     'Run "shardtool verify" to list every damaged sample. To exclude such samples, use --exclude-keys.\n',
   );
   const found = (await shardtool('verify', damaged)).stdout.split('\t');

@@ -1,6 +1,6 @@
 """Batches that frameworks copy to a GPU during the loop: each image belongs to its label. Skipped without a GPU.
 
-Each image has the number of its sample in all its pixels, and a class of its own. The comparisons run on the GPU, after
+Each image has the number of its sample in all its pixels, and a different class. The comparisons run on the GPU, after
 work that keeps it busy. So they see a copy that was made too late, from memory that was filled again.
 """
 

@@ -1,4 +1,4 @@
-"""The wheel works alone: installed in an empty environment, in an empty folder, far from the checkout."""
+"""The wheel works without the checkout: it is installed in an empty environment, in an empty folder."""
 
 import os
 import re

@@ -72,7 +72,7 @@ function fileOfPage(heading: string, folder: string): string {
 }
 
 const photos = path.join(root, 'examples/photos');
-const ours = () => readdirSync(tarballs).map((file) => path.join(tarballs, file));
+const tarballFiles = () => readdirSync(tarballs).map((file) => path.join(tarballs, file));
 let app = '';
 let tools = '';
 
@@ -82,7 +82,7 @@ beforeAll(() => {
     const folders = PACKAGES.map((name) => path.join(root, 'packages', name));
     run(root, 'npm', 'pack', ...folders, '--silent', '--ignore-scripts', '--pack-destination', tarballs);
   }
-  app = project('app', ...ours(), ...TOOLS.bundlers);
+  app = project('app', ...tarballFiles(), ...TOOLS.bundlers);
   tools = project('tools', ...TOOLS.runtimes);
 }, 10 * MINUTES);
 
@@ -119,7 +119,7 @@ test(
   async () => {
     const shards = path.join(base, 'shards');
     run(app, process.execPath, 'app.js', photos, shards);
-    const next = project('next', ...ours(), ...TOOLS.next);
+    const next = project('next', ...tarballFiles(), ...TOOLS.next);
     fileOfPage('Next.js', next);
     mkdirSync(path.join(next, 'app/count'), { recursive: true });
     writeFileSync(

@@ -28,7 +28,7 @@ export async function parseCommand(name: string, command: Command, words: readon
   return { ...given, ...argumentsOf(name, command, given._ as string[]) };
 }
 
-/** Parses the words with yargs, without its checks. {@link parseCommand} checks them, with messages of its own. */
+/** Parses the words with yargs, without its checks. {@link parseCommand} checks them, with its own messages. */
 async function readWords(words: readonly string[], flags: FlagTable): Promise<Given> {
   const options = Object.entries(flags).map(([name, spec]) => {
     const { choices, demandOption, describe, group, placeholder, isCommon, defaultDescription, ...rest } = spec;
@@ -43,7 +43,7 @@ async function readWords(words: readonly string[], flags: FlagTable): Promise<Gi
     .version(false)
     .exitProcess(false)
     .fail((message, error) => {
-      // yargs passes on errors of a `coerce` function as errors of its own.
+      // yargs wraps errors of a `coerce` function in its own errors.
       if (error !== undefined && error.name !== 'YError') throw error;
       throw new UsageError(message.replace(/\s*\n\s*/g, ' '));
     })

@@ -7,7 +7,7 @@ export function openSibling({ location, sibling }: Source, name: string): Promis
   return sibling === undefined ? openSource(joinLocation(splitLocation(location).folder, name)) : sibling(name);
 }
 
-/** The part of a file from `start` on, as a source of its own. */
+/** The part of a file from `start` on, as a separate source. */
 export function shiftedSource(source: Source, start: number): Source {
   const { location, size } = source;
   return {

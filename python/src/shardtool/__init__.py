@@ -1,4 +1,4 @@
-"""Streams shuffled, decoded batches of images out of shards.
+"""Streams shuffled, decoded batches of images from shards.
 
 loader = shardtool.Loader("shards/", batch_size=256, transform="train224", seed=42)
 for epoch in range(90):

@@ -116,7 +116,7 @@ _MORE_THAN_TENSORS = (
 
 
 class _WholeBatches(Generic[Array, Images]):
-    """One loop. It has no state of its own: that is the dataset's."""
+    """One loop. The dataset holds its state."""
 
     def __init__(self, batches: Iterator[Batch[Array, Images]], share: Optional[Share]) -> None:
         self._batches = batches

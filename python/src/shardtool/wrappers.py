@@ -108,34 +108,33 @@ def _of_dispatcher(dispatcher: Any) -> Share:
 
 
 #: The share for which a wrapper was made, before it was changed to pass on all elements.
-_TOLD = "_shardtool_share"
+_SHARE = "_shardtool_share"
 
 
 def _let_through(shard: Any, is_loop: bool) -> Share:
     """Makes the wrapper pass on every element that it reads. This is called when the wrapper requests the length or
     sets the epoch, before it loops."""
-    told: Optional[Share] = getattr(shard, _TOLD, None)
-    if told is not None:
-        return told
+    share: Optional[Share] = getattr(shard, _SHARE, None)
+    if share is not None:
+        return share
     if is_loop:
         raise OptionError(
             "The dataset is already split by ranks, and Accelerate would split it again: update accelerate, or do not "
             "pass the DataLoader to it."
         )
-    told = Share(rank=int(shard.process_index), world_size=int(shard.num_processes))
+    share = Share(rank=int(shard.process_index), world_size=int(shard.num_processes))
     elements = shard.batch_size
     if elements is not None and shard.split_batches:
-        elements = elements // told.world_size
+        elements = elements // share.world_size
     if elements not in (None, 1):
         raise OptionError(
-            f"The dataset already yields whole batches, but the DataLoader around it combines "
-            f"{elements} of them on each "
-            f"of {told.world_size} ranks: set its batch_size to None or 1 (in a Trainer, per_device_train_batch_size=1 "
-            "and per_device_eval_batch_size=1), and set batch_size=... for the dataset."
+            f"The dataset already yields whole batches, but the DataLoader around it combines {elements} of them on "
+            f"each of {share.world_size} ranks: set its batch_size to None or 1 (in a Trainer, "
+            "per_device_train_batch_size=1 and per_device_eval_batch_size=1), and set batch_size=... for the dataset."
         )
     shard.process_index, shard.num_processes, shard.batch_size, shard.split_batches = 0, 1, 1, False
-    setattr(shard, _TOLD, told)
-    return told
+    setattr(shard, _SHARE, share)
+    return share
 
 
 def options_of_share(share: Optional[Share], options: Dict[str, Any]) -> Dict[str, Any]:

@@ -83,7 +83,7 @@ export class WorkerThread<Message> {
     this.#thread.unref();
   }
 
-  /** Waits until the threads that were told to end have ended, and terminates those that do not end in time. */
+  /** Waits until the threads that were asked to end have ended, and terminates those that do not end in time. */
   static async whenEnded(threads: readonly WorkerThread<never>[]): Promise<void> {
     const patience = setTimeout(() => {
       for (const thread of threads) void thread.#thread.terminate();

@@ -30,9 +30,9 @@ test('an option without a gain is not listed', () => {
 });
 
 test('if reading from remote storage is the bottleneck, a cache is suggested, unless there is one', () => {
-  const far = { ...decoding, boundBy: { io: 0.8, decode: 0.15, consumer: 0.05 }, isRemote: true };
-  expect(adviceOn(far).join('\n')).toContain('--cache FOLDER on a local disk: up to 5.0 times as fast');
-  expect(adviceOn({ ...far, hasCache: true }).join('\n')).not.toContain('--cache FOLDER');
+  const remote = { ...decoding, boundBy: { io: 0.8, decode: 0.15, consumer: 0.05 }, isRemote: true };
+  expect(adviceOn(remote).join('\n')).toContain('--cache FOLDER on a local disk: up to 5.0 times as fast');
+  expect(adviceOn({ ...remote, hasCache: true }).join('\n')).not.toContain('--cache FOLDER');
 });
 
 test('a loader that keeps up with the step gets no advice, and one that sometimes does not gets more batches ahead', () => {

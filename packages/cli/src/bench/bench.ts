@@ -179,8 +179,8 @@ function mainThreadMicros(): number {
 async function dropFromCache(dataset: Dataset): Promise<void> {
   try {
     for (const { path } of dataset.shards) {
-      const beside = [await packedSidecarPath('index', path), await packedSidecarPath('crops', path)];
-      const files = [path, ...beside].filter((file) => existsSync(file));
+      const sidecars = [await packedSidecarPath('index', path), await packedSidecarPath('crops', path)];
+      const files = [path, ...sidecars].filter((file) => existsSync(file));
       for (const file of files) await promisify(execFile)('dd', [`if=${file}`, 'iflag=nocache', 'count=0']);
     }
   } catch (cause) {

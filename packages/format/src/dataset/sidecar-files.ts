@@ -161,12 +161,14 @@ async function placesOf(kind: SidecarName, shardPath: string, storage: StorageOp
   const names = [fileName(shard), ...(otherName === undefined ? [] : [otherName(shard)])].filter(
     (name) => name !== shard,
   );
-  const beside = isRemote(folder) ? [] : names.map((name) => path.join(folder, nameAmong(shard, name)));
+  const candidates = isRemote(folder) ? [] : names.map((name) => path.join(folder, nameAmong(shard, name)));
   const above = datasetFolder(folder, shard);
   const isOfPack = !isRemote(folder) && above !== folder && (await entryAt(path.join(above, MANIFEST_FILE))) !== null;
-  if (isOfPack) beside.unshift(path.join(above, fileName(shard)));
+  if (isOfPack) candidates.unshift(path.join(above, fileName(shard)));
   const side = otherName === undefined ? null : sideFolder(folder);
-  return side === null ? beside : [...beside, path.join(side, (await versionOf(shardPath, storage)) + names[0]!)];
+  return side === null
+    ? candidates
+    : [...candidates, path.join(side, (await versionOf(shardPath, storage)) + names[0]!)];
 }
 
 /** The paths where earlier versions wrote our sidecars: among the shards, under a name that other software does not skip. */

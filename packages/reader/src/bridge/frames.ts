@@ -33,7 +33,7 @@ function headerText(header: unknown): string {
 /** A frame that was received. */
 export interface ReceivedFrame {
   readonly header: unknown;
-  /** The bytes after the header, in memory of their own. */
+  /** The bytes after the header, in separate memory. */
   readonly rest: Uint8Array;
 }
 

@@ -59,8 +59,8 @@ export async function serve<Request extends { readonly request: number }>(
   const respond = async (request: Request): Promise<void> => {
     const answer = await answering.answer(request);
     if (answer === null) return;
-    const told = warnings.length > 0 && { warnings: warnings.splice(0) };
-    process.stdout.write(encodeFrame({ ...answer.header, ...told, request: request.request }, answer.parts));
+    const pending = warnings.length > 0 && { warnings: warnings.splice(0) };
+    process.stdout.write(encodeFrame({ ...answer.header, ...pending, request: request.request }, answer.parts));
     answer.written?.();
   };
   process.stdin.on('data', (piece: Buffer) => {

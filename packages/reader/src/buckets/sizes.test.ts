@@ -53,8 +53,10 @@ test('a sample gets the size whose aspect ratio is nearest by its logarithm', ()
   fc.assert(
     fc.property(rules, image, ({ side, step, maxRatio }, { width, height }) => {
       const sizes = bucketSizes({ area: side * side, step, maxRatio });
-      const far = (size: Size) => Math.abs(Math.log(width / height) - Math.log(size.width / size.height));
-      expect(far(sizes[bucketOf(width, height, sizes)]!)).toBeLessThanOrEqual(Math.min(...sizes.map(far)) + 1e-12);
+      const distance = (size: Size) => Math.abs(Math.log(width / height) - Math.log(size.width / size.height));
+      expect(distance(sizes[bucketOf(width, height, sizes)]!)).toBeLessThanOrEqual(
+        Math.min(...sizes.map(distance)) + 1e-12,
+      );
     }),
     { numRuns: 200 * TIMES },
   );

@@ -70,7 +70,7 @@ function channelsOf(bytes: Uint8Array, layout: BmpLayout, crop: Rect, masks: rea
   return values;
 }
 
-/** Copies a row in which each channel has a byte of its own, as in nearly all files. */
+/** Copies a row with one byte per channel, as in nearly all files. */
 function copyBytes(row: Uint8Array, size: number, target: Uint8Array, channels: readonly Channel[]): void {
   const step = channels.length;
   for (let channel = 0; channel < step; channel++)

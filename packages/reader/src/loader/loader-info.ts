@@ -80,7 +80,7 @@ function cropIndexOf(
   if (codec === null) return { used: false, reason: 'images stay encoded', ...counts };
   if (codec.name !== 'turbojpeg') return { used: false, reason: 'only TurboJPEG can use crop indexes', ...counts };
   if (cropIndex === 'unused') return { used: false, reason: 'the options switch crop indexes off', ...counts };
-  if (cropIndex === 'far') {
+  if (cropIndex === 'slow') {
     return {
       used: false,
       reason: 'storage is slow, and crop indexes are additional data to fetch, so they are only used on request',

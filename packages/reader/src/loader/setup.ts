@@ -28,10 +28,10 @@ export interface LoaderSetup {
   readonly store: ShardStore;
   readonly cuts: CutShards;
   /**
-   * `used`: crop indexes are used. `far`: they are not, because storage is slow. `unused`: the options do not allow
-   * them.
+   * `used`: crop indexes are used. `slow`: they are not used, because storage is slow. `unused`: the options do not
+   * allow them.
    */
-  readonly cropIndex: 'used' | 'far' | 'unused';
+  readonly cropIndex: 'used' | 'slow' | 'unused';
   /** Whether workers read the images from the shards, and the page cache of the system is all that is between them. */
   readonly staysInShards: boolean;
   /** The cache in front of the shards, if there is one. */
@@ -112,7 +112,7 @@ export async function setUp(
   const { cache, cacheSize } = options;
   const cached = cache === undefined ? null : cachedBytes(dataset, order, await CacheFolder.open(cache, cacheSize));
   // Fetching a crop index costs bytes, and if reads are slow, there usually is enough time to decode without it.
-  const cropIndex = !output.usesCropIndex ? 'unused' : files.isSlow && options.cropIndex !== true ? 'far' : 'used';
+  const cropIndex = !output.usesCropIndex ? 'unused' : files.isSlow && options.cropIndex !== true ? 'slow' : 'used';
   const withCrops: ShardStore = cached === null ? files.store : { ...files.store, bytes: cached };
   const whole = cropIndex === 'used' ? withCrops : withoutCrops(withCrops);
   const cuts = new CutShards();

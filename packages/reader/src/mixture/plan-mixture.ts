@@ -87,7 +87,7 @@ function check(options: MixturePlanOptions): void {
   );
 }
 
-/** The numbers of ranks under which every rank reads streams of its own, rising: under each the order is the same. */
+/** World sizes, in ascending order, with which every rank reads separate streams. With each of them, the order is the same. */
 export function legalMixtureWorldSizes(
   options: Pick<MixturePlanOptions, 'sources' | 'group' | 'globalBatch'>,
 ): number[] {

@@ -19,7 +19,7 @@ import type { StoredDataset } from '../dataset/stored-dataset.js';
 import type { DecodedImage, StoredMask } from '../decode/decoded.js';
 import { createDecoder, type Decoder } from '../decode/decoder.js';
 import { scratchBytesFor } from '../decode/scratch-size.js';
-import { tellNarrowed } from '../loader/deliver/narrowed.js';
+import { warnNarrowed } from '../loader/deliver/narrowed.js';
 import { adviceOn, BadSampleError, clauseOf } from '../loader/deliver/rows/bad-rows.js';
 import { LOADER_OPTIONS } from '../loader/option-table.js';
 import { type CheckedOptions, isImageChoice, type LoaderOptions } from '../loader/options.js';
@@ -191,7 +191,7 @@ export class SampleDecoder {
     const orientation = headerOf(bytes)?.orientation ?? 1;
     const sample = { epoch, source: 0, number, occurrence, orientation };
     const decoded = decoder.decodeToArray(bytes, sample, null, objects, masks);
-    if (decoder.takeNarrowed() > 0) tellNarrowed(this);
+    if (decoder.takeNarrowed() > 0) warnNarrowed(this);
     return decoded;
   }
 

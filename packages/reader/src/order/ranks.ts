@@ -89,7 +89,7 @@ function torchrunClaim({ RANK, WORLD_SIZE, LOCAL_RANK }: Environment): Claim | n
   };
 }
 
-/** Lightning numbers the processes that it starts on each node; the first node has rank 0 to the last of its own. */
+/** Lightning numbers the processes that it starts on each node. The first ranks are those of the first node. */
 function lightningClaim(environment: Environment): Claim | null {
   const { LOCAL_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE } = environment;
   if (!LOCAL_RANK) return null;

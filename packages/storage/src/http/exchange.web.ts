@@ -64,7 +64,7 @@ export async function exchange(request: HttpRequest, options: ExchangeOptions): 
 
 async function answered({ method, url, headers, body }: HttpRequest, signal: AbortSignal): Promise<Response> {
   const isOwn = url.origin === page?.origin;
-  // A condition would cost a request of its own for each file (CORS preflight). The versions of answers are compared anyway.
+  // A condition would cost an additional request for each file (CORS preflight). The versions of answers are compared anyway.
   const isSent = (name: string) => !FORBIDDEN.has(name) && (isOwn || name !== 'if-match');
   try {
     return await fetch(url, {

@@ -57,7 +57,7 @@ export async function readTombstones(storage: Storage): Promise<Tombstones> {
   return new Tombstones(salt, hashes);
 }
 
-/** Adds the hashes of keys in a file of their own, so that two processes never replace each other's. */
+/** Adds the hashes of keys in a new file, so that two processes never replace each other's files. */
 export async function addTombstones(storage: Storage, keys: readonly string[]): Promise<void> {
   try {
     await storage.put(SALT_FILE, Buffer.from(randomBytes(16).toString('hex')), { ifAbsent: true });

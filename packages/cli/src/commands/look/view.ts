@@ -45,10 +45,7 @@ export const viewCommand = command({
   examples: [
     ['$0 view shards --open', 'Open the page; press Ctrl-C to stop'],
     ['$0 view s3://bucket/shards --port 8080', 'Browse shards in a bucket, and print the address'],
-    [
-      '$0 view https://example.org/shards --static index.html',
-      'Write a page that shows the dataset without a server of its own',
-    ],
+    ['$0 view https://example.org/shards --static index.html', 'Write a static page that shows the dataset'],
   ],
   handler: async ({ dataset: location, annotations, port, open, json, static: file, ...given }) => {
     if (file !== undefined) {

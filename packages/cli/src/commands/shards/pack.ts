@@ -116,9 +116,9 @@ export const packCommand = command({
       }
       const seconds = (performance.now() - startedAt) / 1000;
       if (!dryRun && report.samples > 0 && !report.wasCommitted) await print(lastLine(report, seconds, output));
-      const beside = report.splitSidecars ?? [];
-      if (beside.length > 0)
-        await print(`Not packed, next to them: ${beside.map((name) => escapeControls(name)).join(', ')}.`);
+      const sidecars = report.splitSidecars ?? [];
+      if (sidecars.length > 0)
+        await print(`Not packed, next to them: ${sidecars.map((name) => escapeControls(name)).join(', ')}.`);
     }
     if (split === undefined) return;
     const { splitDataset } = await import('@shardtool/reader');

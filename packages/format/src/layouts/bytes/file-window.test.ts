@@ -50,8 +50,8 @@ test('nearby accesses are served by large reads, distant ones by short reads', a
   // The last of them is the rest of the file.
   expect(close.reads.short).toBeLessThanOrEqual(1);
   const apart = counted(true);
-  const far = new FileWindow(apart.source);
-  for (let position = 20_000; position < file.length; position += 50_000) await far.at(position, 10);
+  const jumping = new FileWindow(apart.source);
+  for (let position = 20_000; position < file.length; position += 50_000) await jumping.at(position, 10);
   expect(apart.reads.short).toBeGreaterThan(apart.reads.large);
   const remote = counted(false);
   const window = new FileWindow(remote.source);

@@ -77,14 +77,18 @@ test('a name that is cut within a character is an error unless a long name or a 
   const name = `c/${'図'.repeat(40)}.jpg`;
   const cut = Buffer.from(name).subarray(0, 100);
   expect(cut.toString()).toContain('\ufffd');
-  const ours = entry({ name: cut, prefix: Buffer.from('p/図').subarray(0, 4) }, 'x');
+  const cutEntry = entry({ name: cut, prefix: Buffer.from('p/図').subarray(0, 4) }, 'x');
   expect(names(archive(gnuLong(name), entry({ name: cut, magic: 'gnu' }, 'x'), entry({ name: 'b.jpg' })))).toEqual([
     name,
     'b.jpg',
   ]);
-  expect(names(archive(pax(record('path', name)), ours))).toEqual([name]);
-  expect(names(archive(pax(record('path', name), 'g'), ours))).toEqual([name]);
-  for (const bytes of [archive(ours), archive(pax(record('mtime', '1')), ours), archive(gnuLong('l', 'K'), ours)]) {
+  expect(names(archive(pax(record('path', name)), cutEntry))).toEqual([name]);
+  expect(names(archive(pax(record('path', name), 'g'), cutEntry))).toEqual([name]);
+  for (const bytes of [
+    archive(cutEntry),
+    archive(pax(record('mtime', '1')), cutEntry),
+    archive(gnuLong('l', 'K'), cutEntry),
+  ]) {
     expect(failure(bytes)).toBeInstanceOf(EntryNameError);
     expect(failure(bytes).message).toContain('is not UTF-8');
   }

@@ -17,7 +17,7 @@ import { loadSharp, SharpCodec } from '../sharp.js';
 import { ARRAYS, otherDtype } from './dtype-arrays.js';
 import { readTiffValues, type StoredValues, type TiffLayout, tiffLayout } from './tiff-values.js';
 
-/** Decodes images of all kinds to one format, always the whole image. JPEGs of 8 bits have a codec of their own. */
+/** Decodes images of all kinds to one format, always the whole image. JPEGs of 8 bits have a separate codec. */
 export class WideCodec implements ImageCodec {
   readonly name = 'sharp';
   readonly #format: PixelFormat;

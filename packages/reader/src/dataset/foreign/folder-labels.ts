@@ -15,7 +15,7 @@ import {
  */
 const NAMES = ['metadata.jsonl', 'metadata.csv'];
 const FILE_NAME = 'file_name';
-/** Columns that contain the class, the preferred one first. `class` is not kept as a column of its own. */
+/** Columns that contain the class, the preferred one first. `class` is not kept as a separate column. */
 const CLASS_COLUMN = 'label';
 
 /** Labels from such files for the samples of a folder, in the order of the samples. */

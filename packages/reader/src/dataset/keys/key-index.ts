@@ -37,7 +37,7 @@ interface Places {
 /**
  * Files in a folder that tell which shards of a dataset may have a key ({@link KeyList}), so that a look-up reads the
  * keys of about one shard. They are made when they are first needed. After a change of the dataset, the lists of its
- * other shards remain valid; new shards are read by each look-up, and get a list of their own when they have more than
+ * other shards remain valid; new shards are read by each look-up, and get a separate list when they have more than
  * a million samples. Other processes and other versions of the dataset may use the same folder at the same time.
  */
 export class KeyIndex {

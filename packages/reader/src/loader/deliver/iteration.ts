@@ -9,12 +9,12 @@ import { type FinishedBatchOptions, finishedBatch } from './batch/finished-batch
 import { Delivery } from './delivery.js';
 import { type FedEpoch, Feeder } from './feed/feeder.js';
 import { RowJobs } from './feed/row-jobs.js';
-import { tellNarrowed } from './narrowed.js';
+import { warnNarrowed } from './narrowed.js';
 import type { PendingBatch } from './pending-batch.js';
 import type { BadRowOptions } from './rows/bad-rows.js';
 import { TextChoice } from './rows/text-choice.js';
 import type { Statistics } from './statistics.js';
-import { tellUnlabelled } from './unlabelled.js';
+import { warnUnlabelled } from './unlabelled.js';
 
 export interface IterationOptions {
   readonly engine: Engine;
@@ -146,8 +146,8 @@ export class Iteration {
       engine.freeSlots.free(held);
     });
     // The statistics object exists as long as the loader, so there is one warning per loader.
-    if (this.#finish.labels === null && output.batch.kind !== 'fields') tellUnlabelled(batch, statistics);
-    if (engine.control.narrowed > 0) tellNarrowed(engine.control);
+    if (this.#finish.labels === null && output.batch.kind !== 'fields') warnUnlabelled(batch, statistics);
+    if (engine.control.narrowed > 0) warnNarrowed(engine.control);
     if (!showsBytes) this.#feeder.retire(pending);
     if (reuse === false) batch.release();
     return batch;

@@ -13,12 +13,12 @@ export function hasUnlabelled({ labels, valid, boxLabels }: Pick<Batch, 'labels'
 const CODE = 'SHARDTOOL_NO_CLASS';
 
 /** Warns once for each `loader` that delivers labels of -1. */
-export function tellUnlabelled(batch: Batch, loader: object): void {
-  if (told.has(loader) || !hasUnlabelled(batch)) return;
-  told.add(loader);
+export function warnUnlabelled(batch: Batch, loader: object): void {
+  if (warned.has(loader) || !hasUnlabelled(batch)) return;
+  warned.add(loader);
   const row = batch.labels.findIndex((label, i) => label === -1 && batch.valid[i] !== 0);
   const message = sentence`Sample "${batch.keys[row]}" has no class, so its label is -1. To train on labels, pack with class folders or ${option('labels')}, or add classes with "shardtool relabel".`;
   warn(CODE, message);
 }
 
-const told = new WeakSet<object>();
+const warned = new WeakSet<object>();

@@ -67,7 +67,7 @@ export function placeOf(block: Block, stretches: readonly Stretch[], offset: num
 /** The sample that each item of a block is, in the order in which items are consumed. */
 export type BlockItems = Pick<Block, 'shard' | 'row' | 'occurrence'>;
 
-/** Makes a block of `reader` that has no memory of its own. */
+/** Makes a block of `reader` that owns no memory. */
 export function blockWithoutMemory(
   reader: BlockReader,
   planned: PlannedBlock,

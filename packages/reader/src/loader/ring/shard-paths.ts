@@ -1,5 +1,5 @@
 /**
- * The paths of all shards in shared memory, so that no worker gets a copy of its own. A path becomes a string when its
+ * The paths of all shards in shared memory, so that no worker needs a copy. A path becomes a string when its
  * file is opened.
  */
 export class ShardPaths {

@@ -70,7 +70,7 @@ function outcomeOf(child: ChildProcess, onProgress: CheckedOptions['onProgress']
         try {
           onProgress?.(news.progress);
         } catch {
-          // `endingOnProgressError` records the error, and has told the process to stop.
+          // `endingOnProgressError` records the error, and has asked the process to stop.
         }
       } else if (news.type === 'warning') warn('SHARDTOOL_PACK', news.message);
       else if (news.type === 'report') resolve(news.report);

@@ -36,7 +36,7 @@ export interface BucketReaderOptions {
   /** The source of single samples. */
   singles(makeRoom: () => boolean): SingleSamples & { close?(): Promise<void> };
   readonly samplesOf: SamplesOf;
-  /** Memory of blocks, and of samples that outlive their blocks. Null if blocks have no memory of their own. */
+  /** Memory of blocks, and of samples that outlive their blocks. Null if blocks own no memory. */
   readonly memory: { readonly blocks: Arena; readonly held: Arena } | null;
   /** Maximum memory for waiting samples outside of their blocks, in bytes. */
   readonly holdBytes: number;

@@ -14,7 +14,7 @@ export interface ResidentOptions {
   readonly arena: Arena;
 }
 
-/** The blocks of an epoch over samples that are all in memory, or being read into it. They have no memory of their own. */
+/** The blocks of an epoch over samples that are all in memory, or being read into it. They own no memory. */
 export class ResidentReader implements BlockReader {
   readonly #options: ResidentOptions;
   readonly #planned = new Map<number, Block>();
