@@ -91,7 +91,7 @@ async function firstBatches() {
   for (const what of ['without buckets', 'sizes counted', 'sizes kept']) {
     const { plannedCpuMs, firstCpuMs, rssBytes } = run(what === 'without buckets' ? { PLAIN: '1' } : {});
     console.log(
-      `${samples} samples, ${what}: planned in ${plannedCpuMs.toFixed(0)} ms of processor time, first batch ${firstCpuMs.toFixed(0)} ms, ` +
+      `${samples} samples, ${what}: planned in ${plannedCpuMs.toFixed(0)} ms of CPU time, first batch ${firstCpuMs.toFixed(0)} ms, ` +
         `at most ${(rssBytes / 1e6).toFixed(0)} MB`,
     );
     cost(`first batch, ${what}, ms`, firstCpuMs);

@@ -1,4 +1,4 @@
-/** Debian's chromium if it is installed, preferably the headless variant, which needs half of the processor time. */
+/** Debian's chromium if it is installed, preferably the headless variant, which needs half of the CPU time. */
 import { existsSync } from 'node:fs';
 import { type Browser, chromium } from 'playwright-core';
 

@@ -26,7 +26,7 @@ import { TIMES } from './repetitions.js';
 
 const random = randomOf('kills of parts');
 
-/** Number of processes that pack concurrently. Each takes a quarter of a second of processor time. */
+/** Number of processes that pack concurrently. Each takes a quarter of a second of CPU time. */
 const PROCESSES = TIMES === 1 ? 4 : 16;
 /** Number of rounds with concurrent and killed processes; each takes some seconds. */
 const ROUNDS = TIMES;

@@ -34,7 +34,7 @@ export function refereeWith(module: string): string | null {
 }
 
 function interpreterWith(interpreter: string, modules: readonly string[]): string | null {
-  // Importing them takes up to three seconds of processor time, and the test does it again.
+  // Importing them takes up to three seconds of CPU time, and the test does it again.
   const { status } = spawnSync(interpreter, ['-c', HAS_MODULES, ...modules]);
   if (status === 0) return interpreter;
   const lack = `${interpreter} ${modules.length > 0 ? `with ${modules.join(', ')} ` : ''}is not here`;

@@ -152,7 +152,7 @@ export class FileChangedError extends FileError {
   static override readonly kind: string = 'FileChangedError';
 }
 
-/** A server refused a request for good. */
+/** A server refused a request, and a retry would not help. */
 export class RequestRejectedError extends FileError {
   static override readonly kind: string = 'RequestRejectedError';
 

@@ -58,7 +58,7 @@ export class AtomicFile {
     await rm(this.temporary, { force: true }).catch(() => undefined);
   }
 
-  /** Rejects if the temporary name now leads to another file than the one that was written. */
+  /** Rejects if the temporary name now points to a file other than the written one. */
   async #checkSame(): Promise<void> {
     const [written, named] = await Promise.all([this.handle.stat(), stat(this.temporary)]);
     if (written.ino === named.ino && written.dev === named.dev && written.size === named.size) return;

@@ -45,7 +45,7 @@ export interface Query {
   readonly sort: { readonly column: string; readonly descending: boolean } | null;
 }
 
-/** What a user says about a sample. */
+/** A user's mark on a sample. */
 export type Mark =
   | { readonly kind: 'wrong' }
   | { readonly kind: 'exclude' }

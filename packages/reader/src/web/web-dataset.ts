@@ -38,7 +38,7 @@ const INDEXES_AT_ONCE = 6;
 /** The parts of an index that a page keeps. */
 export type WebIndex = PartOfIndex<(typeof PARTS)[number]>;
 
-/** What the index says of a sample. */
+/** A sample as described by the index. */
 export interface WebRow {
   readonly index: number;
   readonly shard: string;
@@ -153,13 +153,13 @@ export class WebDataset implements AsyncDisposable {
     return this.#rows.get(shard);
   }
 
-  /** Returns what the index says of one sample. Throws {@link SampleNotFoundError}. */
+  /** Returns a sample as described by the index. Throws {@link SampleNotFoundError}. */
   async row(index: number): Promise<WebRow> {
     const { shard, row } = this.#placeOf(index);
     return this.#rowOf(await this.#rows.get(shard), shard, row);
   }
 
-  /** Yields what the indexes say of the samples, in the order of the dataset. Images are not fetched. */
+  /** Yields the samples as described by the indexes, in the order of the dataset. Images are not fetched. */
   async *rows(options: WebRowsOptions = {}): AsyncGenerator<WebRow> {
     const { from, to = this.size, signal } = checkCallOptions('rows', ROWS_OPTIONS, options) as WebRowsOptions;
     for (let index = from!; index < Math.min(to, this.size); index++) {

@@ -2,7 +2,7 @@
 import { LruCache } from '@shardtool/base';
 import type { Picture } from './pictures.js';
 
-/** Number of thumbnails decoded at a time. The thread that answers requests needs processor time, too. */
+/** Number of thumbnails decoded at a time. The thread that answers requests needs CPU time, too. */
 const IN_FLIGHT = 4;
 const KEPT_BYTES = 32 << 20;
 

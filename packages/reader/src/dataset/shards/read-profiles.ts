@@ -54,7 +54,7 @@ export const REMOTE: ReadProfile = {
 export const READING_THREADS = {
   /** Number of threads for remote reads. */
   remote: 2,
-  /** Number of threads for slow files. Starting one costs as much processor time as decoding a batch. */
+  /** Number of threads for slow files. Starting one costs as much CPU time as decoding a batch. */
   slow: 32,
   /** Reads per thread before another thread is started. */
   readsPerThread: 32,

@@ -1,4 +1,4 @@
-/** Script of a thread that reads remote files into shared memory: receiving bytes takes processor time. */
+/** Script of a thread that reads remote files into shared memory: receiving bytes takes CPU time. */
 import { parentPort } from 'node:worker_threads';
 // Loaded before the first read. A module of a thread must not await at its top: if the thread is terminated while such a
 // module begins, V8 of Node 20 aborts the process.

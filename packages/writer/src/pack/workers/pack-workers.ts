@@ -38,7 +38,7 @@ function placeOfJobs(options: CheckedOptions, isElsewhere: boolean, isAhead: boo
 
 /**
  * Copying files into shards yields to other work of the calling thread, so more of it runs inline. On two cores 3,000
- * cached photos (81 MB) in eight shards took 0.89 of the time inline, and 0.78 of the processor time.
+ * cached photos (81 MB) in eight shards took 0.89 of the time inline, and 0.78 of the CPU time.
  */
 const PLAIN_FACTOR = 8;
 

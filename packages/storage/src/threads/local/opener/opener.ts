@@ -6,7 +6,7 @@ let shared: OpenerChild | null = null;
 
 /**
  * Opens local files of a slow file system in a separate process. That process opens 64 files at a time for the
- * processor time of two JavaScript threads, which would open two files at a time. Keeps this process alive only while
+ * CPU time of two JavaScript threads, which would open two files at a time. Keeps this process alive only while
  * calls wait for an answer.
  */
 export class Opener implements User {
