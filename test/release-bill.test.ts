@@ -68,6 +68,6 @@ Issues = "https://example.org/owner/shardtool/issues"
 test.each(['example.org/owner/shardtool', 'https://example.org', 'https://example.org/a/b"c'])(
   'an invalid repository address is rejected: %s',
   (url) => {
-    expect(() => nameRepository(emptyFolder(), [], url)).toThrow('give the address of the repository');
+    expect(() => nameRepository(emptyFolder(), [], url)).toThrow('pass the address of the repository');
   },
 );
