@@ -150,9 +150,12 @@ async function* ordered(
   for (let shard = 0; shard < input.shards.length; shard++) {
     const opened = await openShard(input, target, shard, order.sortBy);
     if (opened === null) continue;
-    samples += opened.samples;
-    values?.add(opened.valuesOf(order.sortBy!, input.classes));
-    await opened.close();
+    try {
+      samples += opened.samples;
+      values?.add(opened.valuesOf(order.sortBy!, input.classes));
+    } finally {
+      await opened.close();
+    }
     report(0, 0);
   }
   const positions = newPositions(samples, order, values);
