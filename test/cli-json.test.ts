@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { readManifest } from '@shardtool/format';
 import { expect, test } from 'vitest';
@@ -127,6 +127,22 @@ test('every command reports an error as JSON with --json: a stable code, a messa
     expect(faultsOf(report, schemaOf(JSON_SHAPES.error!)), name).toEqual([]);
     expect(report!.error.code, name).toMatch(/^ERR_SHARDTOOL_[A-Z_]+$/);
   }
+});
+
+test('the error about a dataset that does not exist, or about a loader without a shard, has the code of a missing file', async () => {
+  const codes = async (...words: readonly string[]) => {
+    const { stdout } = await shardtool(...words, '--json');
+    return parsed(stdout).flatMap((line) => (line as { error?: { code: string } }).error?.code ?? []);
+  };
+  const missing = ['ERR_SHARDTOOL_FILE_NOT_FOUND'];
+  for (const words of [['ls'], ['cat', '', 'key'], ['stats'], ['unpack', '', at('unpacked')]]) {
+    const [command, _, ...others] = words as [string, string, ...string[]];
+    expect([command, await codes(command, at('nowhere'), ...others)]).toEqual([command, missing]);
+  }
+  const incomplete = at('without-shard');
+  cpSync(shards, incomplete, { recursive: true });
+  rmSync(path.join(incomplete, '000000.tar'));
+  expect(await codes('bench', incomplete, '--transform', 'raw')).toEqual(missing);
 });
 
 test('--log-format json writes errors to standard error as one object per line, with time and code', async () => {

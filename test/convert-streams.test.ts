@@ -117,7 +117,7 @@ test('a stream that is truncated anywhere throws an error, and nothing looks com
         /cut off|truncated|without the zeros/,
       );
       await expect(openDataset(output)).rejects.toMatchObject({
-        name: expect.stringMatching(/UnfinishedPackError|FileError/),
+        name: expect.stringMatching(/UnfinishedPackError|FileNotFoundError/),
       });
     }),
     {

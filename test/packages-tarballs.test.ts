@@ -178,5 +178,5 @@ console.log(JSON.stringify([shards, bytes.length, rows, faults.length, error, no
     'program.ts',
   ]);
   const printed = run(process.execPath, ['program.js', path.join(root, 'examples/photos'), 'imported']);
-  expect(JSON.parse(printed)).toEqual([3, 75382, 60, 0, 'FileError', 'NoCudaError']);
+  expect(JSON.parse(printed)).toEqual([3, 75382, 60, 0, 'FileNotFoundError', 'NoCudaError']);
 });

@@ -122,6 +122,7 @@ export {
   asFileError,
   isLostOnDisk,
   isUnreadable,
+  openErrorOf,
   reasonOf,
   remedyOf,
   systemCodeOf,

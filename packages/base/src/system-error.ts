@@ -57,6 +57,12 @@ export function reasonOf(error: unknown): string {
   return REASONS[code] ?? message;
 }
 
+/** The class of the error for a file that could not be opened: {@link FileNotFoundError} if it is missing. */
+export function openErrorOf(cause: unknown): typeof FileError {
+  const code = systemCodeOf(cause);
+  return code === 'ENOENT' || code === 'ENOTDIR' ? FileNotFoundError : FileError;
+}
+
 /**
  * Converts an error of the system while reading or writing a file to a {@link FileError} with a remedy. Returns any
  * other error unchanged.

@@ -6,8 +6,8 @@ import {
   FileChangedError,
   FileError,
   FileExistsError,
-  FileNotFoundError,
   makeFolder,
+  openErrorOf,
   reasonOf,
   remedyOf,
 } from '@shardtool/base';
@@ -145,7 +145,7 @@ function changed(file: string): FileChangedError {
 }
 
 export function unusable(file: string, what: string, cause: unknown): FileError {
-  const Kind = isMissing(cause) && what === 'opened' ? FileNotFoundError : FileError;
+  const Kind = what === 'opened' ? openErrorOf(cause) : FileError;
   const remedy = (cause as NodeJS.ErrnoException).code === 'EMFILE' ? `; ${remedyOf(cause)}` : '';
   return new Kind({ path: file }, `${file} cannot be ${what}: ${reasonOf(cause)}${remedy}.`, { cause });
 }

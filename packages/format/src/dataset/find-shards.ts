@@ -6,6 +6,7 @@ import {
   FileNotFoundError,
   inLanes,
   OptionError,
+  openErrorOf,
   reasonOf,
   UnfinishedPackError,
 } from '@shardtool/base';
@@ -100,7 +101,8 @@ async function findAt(at: string, options: FindOptions): Promise<FoundDataset> {
   const location = localPathOf(at);
   if (location === null) return findRemote(at, options);
   const found = await stat(location).catch((cause: Error) => {
-    throw new FileError(
+    const Kind = openErrorOf(cause);
+    throw new Kind(
       { path: location },
       `${location} cannot be opened: ${reasonOf(cause)}. Give a folder of shards, a shard file or a URL.`,
       { cause },

@@ -1,6 +1,6 @@
 import { closeSync, openSync } from 'node:fs';
 import { open } from 'node:fs/promises';
-import { FileError, readFully, readFullySync, reasonOf } from '@shardtool/base';
+import { FileError, openErrorOf, readFully, readFullySync, reasonOf } from '@shardtool/base';
 import type { Source } from '../../source.js';
 import { partAt } from '../bytes/part-at.js';
 
@@ -95,7 +95,8 @@ export class FilesSource implements Source {
 }
 
 function unreadable(path: string, cause: unknown): FileError {
-  return new FileError({ path }, `${path} cannot be read: ${reasonOf(cause)}.`, { cause });
+  const Kind = openErrorOf(cause);
+  return new Kind({ path }, `${path} cannot be read: ${reasonOf(cause)}.`, { cause });
 }
 
 function changed(path: string): FileError {

@@ -1,5 +1,5 @@
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
-import { FileError, LruCache, openFileLimit, reasonOf, remedyOf } from '@shardtool/base';
+import { FileError, LruCache, openErrorOf, openFileLimit, reasonOf, remedyOf } from '@shardtool/base';
 import type { StoredImage } from '../../../codec/npy.js';
 import { cutReason } from '../../../dataset/shards/cut-shards.js';
 import type { Control } from '../../ring/control.js';
@@ -130,7 +130,8 @@ export class ShardImages implements StoredImage {
         return this.#openFile(path);
       }
       const remedy = isOfLimit(cause) ? `; ${remedyOf(cause)}` : '';
-      throw new FileError({ path }, `${path} cannot be opened: ${reasonOf(cause)}${remedy}.`, { cause });
+      const Kind = openErrorOf(cause);
+      throw new Kind({ path }, `${path} cannot be opened: ${reasonOf(cause)}${remedy}.`, { cause });
     }
   }
 }
