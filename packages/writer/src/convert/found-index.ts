@@ -21,7 +21,7 @@ export interface FoundIndex {
   readonly isWalked: boolean;
   readonly skippedEntries: number;
   readonly skippedLinks: number;
-  /** The shard, if it was opened to make the index. The caller closes it. */
+  /** The shard, if it was walked. The caller closes it. */
   readonly source: Source | null;
   /** Throws {@link FileChangedError} if the shard was changed or replaced since it was walked. */
   checkSame(): Promise<void>;
@@ -53,7 +53,9 @@ export async function findIndex(input: DatasetShard, isWhole: boolean): Promise<
     }
     const skipped = { entries: 0, links: 0 };
     const index = await buildShardIndex(layout, source, counting(skipped));
-    return { index, isWalked: false, ...skippedBy(skipped), source, checkSame: noCheck };
+    // This source may have kept bytes of a remote shard, and the caller must not compare them with themselves.
+    await source.close();
+    return { index, isWalked: false, ...skippedBy(skipped), source: null, checkSame: noCheck };
   } catch (error) {
     await source.close();
     throw error;
