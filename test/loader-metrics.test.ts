@@ -226,6 +226,7 @@ test('metrics are sent to the collector of the standard variables, only if they 
     expect(request).toMatchObject({ path: '/v1/metrics', authorization: 'Bearer x' });
     const { attributes } = request!.body.resourceMetrics[0]!.resource;
     expect(attributes).toContainEqual({ key: 'service.name', value: { stringValue: 'training' } });
+    expect(attributes).toContainEqual({ key: 'process.pid', value: { intValue: String(process.pid) } });
     expect(metricOf(request!, 'shardtool_loader_samples_total')).toMatchObject({
       unit: '',
       sum: { aggregationTemporality: 2, isMonotonic: true, dataPoints: [{ asDouble: 96 }] },

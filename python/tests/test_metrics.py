@@ -297,8 +297,9 @@ def test_metrics_are_sent_to_the_collector_of_the_standard_variables(small, monk
             "Bearer x",
             "application/json",
         )
-        attributes = {a["key"]: a["value"]["stringValue"] for a in body["resourceMetrics"][0]["resource"]["attributes"]}
-        assert (attributes["service.name"], attributes["process.pid"]) == ("training", str(os.getpid()))
+        attributes = {a["key"]: a["value"] for a in body["resourceMetrics"][0]["resource"]["attributes"]}
+        assert attributes["service.name"] == {"stringValue": "training"}
+        assert attributes["process.pid"] == {"intValue": str(os.getpid())}
         assert [point["asDouble"] for point in points(body, "shardtool_loader_samples_total")] == [200]
         waits = points(body, "shardtool_loader_wait_seconds_total")
         assert [point["attributes"][2]["value"]["stringValue"] for point in waits] == list(CAUSES)

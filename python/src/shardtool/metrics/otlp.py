@@ -16,7 +16,7 @@ import time
 import urllib.parse
 import weakref
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional, Tuple, Union
 
 from ..errors import OptionError, warn
 from .address import OTLP
@@ -310,15 +310,18 @@ def otlp_body(
             data = {"aggregationTemporality": _CUMULATIVE, "isMonotonic": True, **data}
         shape = "sum" if kind == "counter" else "gauge"
         metrics.append({"name": name, "description": about, "unit": _unit(name), shape: data})
-    process = {"host.name": socket.gethostname(), "process.pid": str(os.getpid()), **dict(resource)}
+    process = {"host.name": socket.gethostname(), "process.pid": os.getpid(), **dict(resource)}
     scope = {"scope": {"name": "shardtool"}, "metrics": metrics}
     return json.dumps(
         {"resourceMetrics": [{"resource": {"attributes": _attributes(process)}, "scopeMetrics": [scope]}]}
     )
 
 
-def _attributes(values: Mapping[str, str]) -> List[Dict[str, Any]]:
-    return [{"key": key, "value": {"stringValue": value}} for key, value in values.items()]
+def _attributes(values: Mapping[str, Union[str, int]]) -> List[Dict[str, Any]]:
+    return [
+        {"key": key, "value": {"intValue": str(value)} if isinstance(value, int) else {"stringValue": value}}
+        for key, value in values.items()
+    ]
 
 
 def _nanoseconds(seconds: float) -> str:

@@ -135,7 +135,7 @@ export function otlpBody(
   loaders: readonly ReturnType<MetricsSource>[],
   now = Date.now(),
 ): string {
-  const process_ = { 'host.name': hostname(), 'process.pid': String(process.pid), ...resource };
+  const process_ = { 'host.name': hostname(), 'process.pid': process.pid, ...resource };
   const metrics = METRICS.map(({ name, type, help, value }) => {
     const dataPoints = loaders.flatMap(({ labels, totals, since }) => {
       const values = value(totals);
@@ -161,8 +161,11 @@ export function otlpBody(
   });
 }
 
-function attributesOf(values: Readonly<Record<string, string>>): unknown[] {
-  return Object.entries(values).map(([key, stringValue]) => ({ key, value: { stringValue } }));
+function attributesOf(values: Readonly<Record<string, string | number>>): unknown[] {
+  return Object.entries(values).map(([key, value]) => ({
+    key,
+    value: typeof value === 'number' ? { intValue: String(value) } : { stringValue: value },
+  }));
 }
 
 function nanoseconds(ms: number): string {
