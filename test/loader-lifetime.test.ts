@@ -147,6 +147,15 @@ const PROGRAMS = {
     }
     await loader.close();
     say(workers.length);`,
+  fewerCores: `
+    const loader = dataset.loader({ ...options, epochsPerLoop: 1, workers: undefined });
+    process.env.LOCAL_WORLD_SIZE = '1000000';
+    await loader.info();
+    delete process.env.LOCAL_WORLD_SIZE;
+    let images = 0;
+    for await (const batch of loader) images += batch.size;
+    await loader.close();
+    say(images);`,
   isTerminated: `
     let batches = 0;
     try {
@@ -241,6 +250,10 @@ test('workers that end with an error, or not at all, when the loader is closed, 
 
 test('a worker that dies between two loops is replaced for the second', () => {
   expect(lines('diesBetween')).toEqual(['60', '60', '4']);
+});
+
+test('a loop that was set up when the process had fewer cores is complete', () => {
+  expect(lines('fewerCores')).toEqual(['60']);
 });
 
 test('a worker that is terminated ends the loop with its reason', () => {

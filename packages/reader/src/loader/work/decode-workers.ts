@@ -34,6 +34,8 @@ export class DecodeWorkers<Message> {
   #closing = false;
   #failure: Error | undefined;
   #work: WorkOfPool<Message> | null = null;
+  /** Number of workers that have work. */
+  #count = Number.POSITIVE_INFINITY;
   /** Each resolves when its worker has started, or has ended. */
   readonly #starting: Promise<void>[] = [];
 
@@ -47,11 +49,15 @@ export class DecodeWorkers<Message> {
     this.#grow(count);
   }
 
-  /** Gives `count` workers their data. Threads that are missing are started. Jobs may be published at once. */
+  /**
+   * Gives `count` workers their data. Threads that are missing are started, and those beyond `count` end. Jobs may be
+   * published at once.
+   */
   begin(count: number, work: WorkOfPool<Message>): void {
     this.#work = work;
+    this.#count = count;
     this.#grow(count);
-    this.#give(work.workerData);
+    this.#give((worker) => (worker < count ? work.workerData(worker) : null));
     if (this.#failure !== undefined) work.onFailure();
   }
 
@@ -107,7 +113,7 @@ export class DecodeWorkers<Message> {
         },
         onEnd: (reason) => {
           resolve();
-          if (this.#closing || this.#failure !== undefined) return;
+          if (this.#closing || this.#failure !== undefined || index >= this.#count) return;
           this.#failure = reason;
           this.#work?.onFailure();
         },
