@@ -142,7 +142,13 @@ test('the error about a dataset that does not exist, or about a loader without a
   const incomplete = at('without-shard');
   cpSync(shards, incomplete, { recursive: true });
   rmSync(path.join(incomplete, '000000.tar'));
-  expect(await codes('bench', incomplete, '--transform', 'raw')).toEqual(missing);
+  for (const words of [
+    ['bench', incomplete, '--transform', 'raw'],
+    ['unpack', incomplete, at('unpacked-incomplete')],
+    ['convert', incomplete, at('converted-incomplete')],
+  ]) {
+    expect([words[0], await codes(...words)]).toEqual([words[0], missing]);
+  }
 });
 
 test('--log-format json writes errors to standard error as one object per line, with time and code', async () => {

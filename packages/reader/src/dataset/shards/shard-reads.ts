@@ -2,7 +2,9 @@ import { closeSync, openSync } from 'node:fs';
 import {
   FileChangedError,
   FileError,
+  FileNotFoundError,
   inLanes,
+  openErrorOf,
   openFileLimit,
   ReadsInFlight,
   Recent,
@@ -27,6 +29,9 @@ import type { ReadingCosts } from './shard-store.js';
 export class DatasetClosedError extends ShardtoolError {
   static override readonly kind: string = 'DatasetClosedError';
 }
+
+/** Classes of errors that tell a caller more than that a shard cannot be read. */
+const KEPT: readonly (typeof FileError)[] = [FileNotFoundError, FileChangedError];
 
 /** Whether other threads can write the memory. Browsers lack the class on most pages. */
 function isShared({ buffer }: Uint8Array): boolean {
@@ -220,7 +225,8 @@ export class ShardReads implements ReadingCosts {
       // The message of such an error is a sentence that names the file.
       const isSaid = cause instanceof FileError && cause.message.startsWith(shown);
       const message = isSaid ? cause.message : `${shown} cannot be read at byte ${offset}: ${reasonOf(cause)}.`;
-      throw new FileError({ shard: name, path: shown, offset }, message, { cause });
+      const Kind = KEPT.find((kind) => cause instanceof kind) ?? openErrorOf(cause);
+      throw new Kind({ shard: name, path: shown, offset }, message, { cause });
     }
     if (got < target.length) {
       throw shardTooShort(shownLocation(path), offset + got, offset + target.length, name);
