@@ -349,7 +349,9 @@ test('a pack reports immediately that it waits for a process in another containe
   clearInterval(beat);
   expect(code).toBe(1);
   expect(stderr).toContain(`Waiting for process 7 on elsewhere, which holds ${lock}`);
-  expect(stderr).toContain('Another pack (process 7 on elsewhere) is running in this folder');
+  expect(stderr).toContain(
+    `Another process is writing to this dataset and holds ${lock}: process 7 on elsewhere; wait for it`,
+  );
 });
 
 test('a pack that was killed after it had listed skipped files, but before its plan, starts again', async () => {

@@ -52,7 +52,7 @@ export class PartFinishedError extends OutputNotEmptyError {
   static override readonly kind: string = 'PartFinishedError';
 }
 
-/** Another pack is using the output folder. */
+/** Another process is writing to the output folder. */
 export class OutputLockedError extends ShardtoolError {
   static override readonly kind: string = 'OutputLockedError';
 }

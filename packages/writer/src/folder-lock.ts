@@ -82,7 +82,8 @@ function refuse(held: HeldLock): never {
   const { path, state } = held;
   const remedy =
     state === 'stopped' ? 'continue it (kill -CONT) or end it' : `wait for it, or remove ${path} if it no longer runs`;
-  throw new OutputLockedError({ path }, `Another pack (${describeHolder(held)}) is running in this folder; ${remedy}.`);
+  const message = `Another process is writing to this dataset and holds ${path}: ${describeHolder(held)}; ${remedy}.`;
+  throw new OutputLockedError({ path }, message);
 }
 
 /**
@@ -91,6 +92,6 @@ function refuse(held: HeldLock): never {
  */
 export function checkHeld({ path, token }: HeldOutput): void {
   if (isHeldBy(path, token)) return;
-  const message = `This process was stopped for so long that another pack took over the lock ${path}; wait until that pack ends, and run the same command again if it does not finish.`;
+  const message = `This process was stopped for so long that another process took over the lock ${path}; wait until that process ends, and run the same command again if it does not finish.`;
   throw new OutputLockedError({ path }, message);
 }
