@@ -1,6 +1,9 @@
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { FileError, ManifestError, ShardtoolError, UnfinishedPackError, VersionError } from '@shardtool/base';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -202,4 +205,21 @@ test('a manifest of 10,000 shards is read as it was written', async () => {
   const own = await mkdtemp(join(folder, 'd-'));
   await writeManifest(own, many);
   expect(await readManifest(own)).toEqual(many);
+});
+
+test('a manifest that its server compresses is not called damaged: the error names the compression', async () => {
+  const zipped = gzipSync(JSON.stringify(manifest));
+  const server = createServer((_, answer) => {
+    answer.writeHead(200, { 'content-encoding': 'gzip', 'content-length': zipped.length }).end(zipped);
+  });
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+  try {
+    const { port } = server.address() as AddressInfo;
+    const read = readManifest(`http://127.0.0.1:${port}/shards`);
+    await expect(read).rejects.toThrow('dataset.json cannot be read: its server compresses it (gzip)');
+    await expect(read).rejects.not.toBeInstanceOf(ManifestError);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
 });

@@ -20,6 +20,9 @@ import { checkManifest, MANIFEST_VERSION } from './manifest-schema.js';
 
 export const MANIFEST_FILE = 'dataset.json';
 
+/** The first bytes of data that gzip has compressed. */
+const GZIP = Buffer.of(0x1f, 0x8b);
+
 /** One shard of a dataset. Shards are in the order of the dataset. */
 export interface ManifestShard {
   /** Path relative to the dataset's folder: `000000.tar`, or `000000.lmdb/data.mdb` if a shard is a folder. */
@@ -172,7 +175,9 @@ export async function parseManifest(text: string, path: string): Promise<Manifes
 
 async function readText(folder: string, storage: StorageOptions | undefined): Promise<string> {
   try {
-    return Buffer.from(await readWhole(joinLocation(folder, MANIFEST_FILE), storage)).toString();
+    const bytes = Buffer.from(await readWhole(joinLocation(folder, MANIFEST_FILE), storage));
+    if (isRemote(folder) && bytes.subarray(0, GZIP.length).equals(GZIP)) throw compressed(folder);
+    return bytes.toString();
   } catch (cause) {
     if (!(cause instanceof FileNotFoundError)) throw cause;
     if (!isRemote(folder) && !(await isDirectory(folder))) throw cause;
@@ -215,6 +220,15 @@ function checkVersion(json: unknown, path: string): void {
   if (typeof found !== 'number' || !(found > MANIFEST_VERSION)) return;
   const message = `${path} has version ${found}, but this shardtool reads versions up to ${MANIFEST_VERSION}; update shardtool.`;
   throw new VersionError({ path, found, known: MANIFEST_VERSION }, message);
+}
+
+/** The error for a server that ignores ranges and compresses its answers: the file itself may be right. */
+function compressed(folder: string): FileError {
+  const path = shownLocation(joinLocation(folder, MANIFEST_FILE));
+  return new FileError(
+    { path },
+    `${path} cannot be read: its server compresses it (gzip), which must be turned off; or copy the dataset to this machine first.`,
+  );
 }
 
 function damaged(path: string, what: string, cause?: unknown): ManifestError {
