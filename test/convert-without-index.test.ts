@@ -1,11 +1,15 @@
 /** A conversion reads the payloads of shards without an index once, and finds what an index would have said. */
-import { cpSync, existsSync, readdirSync, rmSync } from 'node:fs';
+import { cpSync, existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { SampleChecksumError } from '@shardtool/base';
 import type { OutputLayoutName } from '@shardtool/format';
+import { openDataset } from '@shardtool/reader';
 import { convert, indexShards } from '@shardtool/writer';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { emptyFolder, packedPhotos } from './datasets.js';
+import { faultyServer } from './faulty-server.js';
 import { datasetDigestsOf, newFolder } from './pack-workbench.js';
+import { archive, entry } from './tar-craft.js';
 
 /** Shards of this layout as other software writes them: without indexes and dataset.json. */
 async function foreign(format: OutputLayoutName): Promise<string> {
@@ -37,3 +41,26 @@ test.each(['tar', 'msgpack', 'parquet'] as const)(
     await convertAll((digests, number) => expect(digests).toEqual(before[number]));
   },
 );
+
+test('a byte that changes in a transfer of a remote shard is never stored', async () => {
+  const [folder, payload] = [emptyFolder(), new Uint8Array(100_000)];
+  writeFileSync(path.join(folder, 'a.tar'), archive(entry({ name: 'one.bin' }, payload)));
+  const server = await faultyServer(folder);
+  onTestFinished(() => server.stop());
+  const ends: string[] = [];
+  for (let flipped = 0, transfers = 1; flipped < transfers; flipped++) {
+    transfers = 0;
+    // The byte belongs to the payload, as headers are at both ends of each transfer.
+    server.fault = ({ method }) => (method === 'GET' && transfers++ === flipped ? 'flipped byte' : undefined);
+    const output = newFolder();
+    const end = await convert(`${server.url}/a.tar`, output, { workers: 1 }).then(
+      () => 'converted',
+      (error) => error.constructor.name,
+    );
+    ends.push(end);
+    if (end !== 'converted') continue;
+    await using dataset = await openDataset(output);
+    expect(Buffer.from((await dataset.get('one')).fields.bin!).equals(payload)).toBe(true);
+  }
+  expect(new Set(ends)).toEqual(new Set(['converted', SampleChecksumError.name]));
+});
