@@ -29,7 +29,7 @@ const { values: options } = parseArgs({
 const workers = Number(options.workers);
 /** Changes that make a copy of a photo, by name. */
 const PLANTED = {
-  'compressed anew, quality 40': (image) => image.jpeg({ quality: 40 }),
+  'compressed again, quality 40': (image) => image.jpeg({ quality: 40 }),
   'half the size': (image, { width }) => image.resize(Math.round(width / 2)).jpeg({ quality: 90 }),
   'cropped by 2 %': (image, { width, height }) =>
     image

@@ -1,7 +1,7 @@
 /**
  * The language check of `npm run check`: words and phrases that a stranger reads twice, with what to write instead.
  *
- * It reads all pages of the documentation, and the source with its comments, identifiers, help and messages.
+ * It reads all pages of the documentation, and all programs with their comments, identifiers, help and messages.
  *
  *   node scripts/check-language.mjs    fails, with a line for each finding
  */
@@ -65,12 +65,12 @@ const PAGES = [
   ...readdirSync(path.join(root, 'packages')).map((name) => `packages/${name}/README.md`),
 ];
 
-/** All files below a folder with one of these extensions, except tests. */
+/** All files below a folder with one of these extensions. */
 function filesBelow(folder, extensions) {
   return readdirSync(path.join(root, folder), { withFileTypes: true, recursive: true })
     .filter((entry) => entry.isFile() && extensions.includes(path.extname(entry.name)))
     .map((entry) => path.relative(root, path.join(entry.parentPath, entry.name)))
-    .filter((file) => !/\.test\.ts$|__pycache__|assembly/.test(file))
+    .filter((file) => !/__pycache__|node_modules/.test(file))
     .sort();
 }
 
@@ -93,9 +93,11 @@ function proseOf(text) {
 }
 
 const linesOf = (file) => readFileSync(path.join(root, file), 'utf8').split('\n');
-const sources = [...filesBelow('packages', ['.ts', '.cts']), ...filesBelow('python/src', ['.py'])].filter((file) =>
-  /^packages\/[a-z]+\/(src|page)\/|^python\/src\//.test(file),
-);
+const folders = ['bench', 'conformance', 'examples', 'python/src', 'python/tests', 'scripts', 'site', 'test'];
+const sources = [
+  ...filesBelow('packages', ['.ts', '.cts']).filter((file) => /^packages\/[a-z]+\/(src|page)\//.test(file)),
+  ...folders.flatMap((folder) => filesBelow(folder, ['.ts', '.mjs', '.py'])),
+].filter((file) => file !== 'scripts/check-language.mjs');
 const findings = [
   ...PAGES.flatMap((page) => findingsIn(proseOf(readFileSync(path.join(root, page), 'utf8')), page)),
   ...sources.flatMap((file) => findingsIn(linesOf(file), file)),

@@ -81,7 +81,7 @@ const STEPS = {
   },
   random: {
     what: 'damage, kills and races',
-    // A server that disappears stays away for 20 s. Files of other software have their own step.
+    // A server that disappears is unreachable for 20 s. Files of other software have a separate step.
     ...repeated(
       withText("/repetitions.js'").filter((file) => file !== 'test/foreign-damage.test.ts'),
       25,

@@ -66,7 +66,7 @@ export function useBucketServer(take: (server: BucketServer) => void): void {
 export async function defaultBucketServer(): Promise<BucketServer> {
   const server = await bucketServer();
   const variables = {
-    AWS_ACCESS_KEY_ID: 'somebody',
+    AWS_ACCESS_KEY_ID: 'someone',
     AWS_SECRET_ACCESS_KEY: 'very-secret',
     AWS_ENDPOINT_URL: server.endpoint,
   };

@@ -86,7 +86,7 @@ async function walk(kind, file, bytes, isHere, found) {
           const payload = Buffer.alloc(field.bytes);
           const read = await view.readAt(field.offset, payload);
           if (read < payload.length) throw new Error(`${read} of ${payload.length} bytes`);
-          // Whoever reads a field holds it against its checksum, where there is one.
+          // A reader compares a field with its checksum, if there is one.
           if (field.crc32 === undefined || field.crc32 === crc32(payload))
             found(digestOf(payload), payload.length, sample);
         }

@@ -224,7 +224,7 @@ function typeProgram(): string {
     'dataset.loader({ batchsize: 8 });',
     '// @ts-expect-error',
     "dataset.loader({ batchSize: 8, transform: [{ name: 'centreCrop', size: 8 }] });",
-    '// Whoever takes any batch takes each.',
+    '// Code that accepts any batch accepts each kind.',
     'declare function use(batch: Batch, loader: Loader): void;',
     'for await (const batch of loader0) use(batch, loader0);',
   ].join('\n');

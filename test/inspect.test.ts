@@ -149,10 +149,10 @@ test('columns of other images are ignored, and are removed together with their s
   expect(inspected.known).toBe(report.samples - packedIn(1));
   expect({ ...inspected, known: 0, location: '' }).toEqual({ ...report, known: 0, location: '' });
   expect((await verify(place, { workers: 1 })).faults).toBe(0);
-  writeFileSync(path.join(place, '000002.inspect'), 'of somebody else');
+  writeFileSync(path.join(place, '000002.inspect'), 'of another program');
   await pack(source, place, { maxShardSamples: 100, workers: 1, overwrite: true });
   expect(readdirSync(place).filter((name) => name.endsWith('.inspect'))).toEqual(['000002.inspect']);
-  expect(readFileSync(path.join(place, '000002.inspect'), 'utf8')).toBe('of somebody else');
+  expect(readFileSync(path.join(place, '000002.inspect'), 'utf8')).toBe('of another program');
 });
 
 test('images that also occur in a second dataset are leaks, whatever their keys', async () => {

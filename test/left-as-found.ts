@@ -6,7 +6,7 @@ const found = state();
 
 afterAll(() => {
   const remedy =
-    'a test file leaves its process as it was: mend what changes it, or list it as APART in vitest.config.ts';
+    'a test file leaves its process as it was: fix what changes it, or list it as APART in vitest.config.ts';
   expect(state(), remedy).toEqual(found);
 });
 

@@ -209,7 +209,7 @@ export async function playChanges(seed: number, steps: number, place: Place): Pr
       await append({});
     },
     async erase() {
-      const keys = [...new Set([pick([...model.current.keys()]), pick([...model.source.keys()]), 'nobody'])];
+      const keys = [...new Set([pick([...model.current.keys()]), pick([...model.source.keys()]), 'unknown'])];
       if ([...model.current.keys()].every((key) => keys.includes(key))) return;
       log.push(`  ${keys}`);
       const list = path.join(emptyFolder(), 'keys.txt');

@@ -83,7 +83,7 @@ test('for a folder with several databases, the folder of one, or a split, must b
 test('a folder of files with unknown names opens with the option layout, which the error suggests', async () => {
   const folder = emptyFolder();
   for (const key of ['x', 'y']) database(path.join(folder, `part-${key}`), { [key]: PNG });
-  writeFileSync(path.join(folder, 'notes'), 'of somebody');
+  writeFileSync(path.join(folder, 'notes'), 'of someone');
   await expect(openDataset(folder)).rejects.toThrow(
     'but part-x begins like a shard of layout lmdb. To read it, set layout: "lmdb".',
   );

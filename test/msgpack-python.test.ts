@@ -88,7 +88,7 @@ samples = [
 with open(path, "wb") as file:
     for sample in samples:
         file.write(packer.pack(sample))
-    # Raw bytes as Python 2 wrote them: a string that is no text.
+    # Raw bytes as Python 2 wrote them: a string that is not text.
     file.write(old.pack({"__key__": "old", "jpg": b"\\xff\\xd8" * 40}))
 wanted = {}
 for sample in samples + [{"__key__": "old", "jpg": b"\\xff\\xd8" * 40}]:

@@ -404,8 +404,8 @@ test('a subset contains the samples that match all conditions, also on top of ot
   await expect(subsetDataset(shards, { name: 'x', where: 'width > 9000' })).rejects.toThrow(
     /No sample is in the subset/,
   );
-  await expect(subsetDataset(shards, { name: 'x', keys: ['a/0000', 'nobody'] })).rejects.toThrow(
-    /keys: .* has no sample with the key "nobody"/,
+  await expect(subsetDataset(shards, { name: 'x', keys: ['a/0000', 'unknown'] })).rejects.toThrow(
+    /keys: .* has no sample with the key "unknown"/,
   );
 });
 
@@ -479,8 +479,8 @@ test('keys can be excluded without an overlay, and a missing key is an error', a
   expect(kept.has('cat/cat_001')).toBe(false);
   await using dataset = await openDataset(shards, { excludeKeys: ['cat/cat_001'] });
   expect(dataset.classSamples[dataset.classes.indexOf('cat')]).toBe(9);
-  await expect(openDataset(shards, { excludeKeys: ['cat/nobody'] })).rejects.toThrow(
-    /excludeKeys: .* has no sample with the key "cat\/nobody"/,
+  await expect(openDataset(shards, { excludeKeys: ['cat/unknown'] })).rejects.toThrow(
+    /excludeKeys: .* has no sample with the key "cat\/unknown"/,
   );
 });
 
@@ -500,8 +500,8 @@ test('the error for an invalid overlay names it', async () => {
   await expect(addOverlay(archive, { name: 'x', rename: new Map([['ant', 'fly']]) })).rejects.toThrow(
     `${archive} is a file; move it into its own folder, and give that folder.`,
   );
-  await expect(addOverlay(shards, { name: 'x', excludeKeys: ['nobody'] })).rejects.toThrow(
-    /excludeKeys: .* has no sample with the key "nobody": correct it/,
+  await expect(addOverlay(shards, { name: 'x', excludeKeys: ['unknown'] })).rejects.toThrow(
+    /excludeKeys: .* has no sample with the key "unknown": correct it/,
   );
   await expect(addOverlay(shards, { name: 'x', parent: 'one', excludeKeys: ['cat/cat_001'] })).rejects.toThrow(
     /has no sample with the key "cat\/cat_001"/,

@@ -38,7 +38,7 @@ afterAll(async () => {
 });
 beforeEach(() => {
   Object.assign(process.env, {
-    AWS_ACCESS_KEY_ID: 'somebody',
+    AWS_ACCESS_KEY_ID: 'someone',
     AWS_SECRET_ACCESS_KEY: 'very-secret',
     AWS_ENDPOINT_URL: server.endpoint,
   });

@@ -168,8 +168,8 @@ test('labels sorted on disk that name a sample twice, or one that does not exist
   };
   const [a, b] = KEYS as [string, string];
   await expect(add(`key,class\n"${a}",x\n"${b}",y\n"${a}",z\n`)).rejects.toThrow(`4 repeats the key "${a}" of line 2`);
-  await expect(add(`key,class\n"${a}",x\nnobody,y\n"${b}",y\nnone,z\n`)).rejects.toThrow(
-    /2 of 4 labels name a key that is not in .*The first is "nobody"/,
+  await expect(add(`key,class\n"${a}",x\nunknown,y\n"${b}",y\nnone,z\n`)).rejects.toThrow(
+    /2 of 4 labels name a key that is not in .*The first is "unknown"/,
   );
   await expect(add('key,class\n')).rejects.toThrow('has no rows');
   await expect(add(`key,class\n"${a}"\n`)).rejects.toThrow('l.csv:2 has the wrong number of values');

@@ -137,7 +137,7 @@ export function s3Suite(name: string, start: ((folder: string) => Promise<S3Serv
 
     test('gs:// uses the same protocol, with different keys', async () => {
       const storage = { endpointUrl: server.endpoint, region: S3_KEYS.AWS_REGION };
-      const keys = { AWS_ACCESS_KEY_ID: 'nobody', AWS_SECRET_ACCESS_KEY: 'nothing' };
+      const keys = { AWS_ACCESS_KEY_ID: 'unknown', AWS_SECRET_ACCESS_KEY: 'nothing' };
       Object.assign(process.env, keys, {
         GS_ACCESS_KEY_ID: S3_KEYS.AWS_ACCESS_KEY_ID,
         GS_SECRET_ACCESS_KEY: S3_KEYS.AWS_SECRET_ACCESS_KEY,

@@ -18,7 +18,7 @@ const ROOM = 4 * 2 ** 30;
 /** Runs once for each project, before its first test file. */
 export default function setup({ provide }: TestProject): () => void {
   const made: string[] = [];
-  // Creating and removing so many small files on a disk takes a fifteenth of all CPU time. TMPDIR takes precedence.
+  // Creating and removing this number of small files on a disk takes a fifteenth of all CPU time. TMPDIR takes precedence.
   if (process.env.TMPDIR === undefined && isRoomy()) {
     process.env.TMPDIR = mkdtempSync(path.join(MEMORY, 'shardtool-tests-'));
     made.push(process.env.TMPDIR);

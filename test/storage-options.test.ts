@@ -24,7 +24,7 @@ let stores: readonly { readonly server: BucketServer; readonly shards: string; r
 const PLACE = 's3://b/shards';
 
 beforeAll(async () => {
-  vi.stubEnv('AWS_ACCESS_KEY_ID', 'somebody');
+  vi.stubEnv('AWS_ACCESS_KEY_ID', 'someone');
   vi.stubEnv('AWS_SECRET_ACCESS_KEY', 'very-secret');
   vi.stubEnv('SHARDTOOL_SIDECARS', emptyFolder());
   for (const name of ['AWS_ENDPOINT_URL', 'AWS_ENDPOINT_URL_S3', 'AWS_REGION']) vi.stubEnv(name, undefined);

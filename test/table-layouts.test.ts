@@ -153,9 +153,9 @@ test.each(LAYOUTS)(
     expect(readdirSync(output).filter((file) => file.startsWith('.'))).toEqual([]);
     const taken = emptyFolder();
     const file = listFile ?? 'notes.txt';
-    writeFileSync(path.join(taken, file), 'of somebody else');
+    writeFileSync(path.join(taken, file), 'of another program');
     await expect(convert(source, taken, { workers: 1, format })).rejects.toThrow(`holds ${file}`);
-    expect(readFileSync(path.join(taken, file), 'utf8')).toBe('of somebody else');
+    expect(readFileSync(path.join(taken, file), 'utf8')).toBe('of another program');
   },
 );
 

@@ -59,7 +59,7 @@ async function asUnknownUser(program: string, args: readonly string[], env: Reco
 async function shardtool(...args: string[]): Promise<string> {
   const { code, stdout, stderr } = await asUnknownUser(process.execPath, [bin, ...args], {
     AWS_ENDPOINT_URL: server.endpoint,
-    AWS_ACCESS_KEY_ID: 'somebody',
+    AWS_ACCESS_KEY_ID: 'someone',
     AWS_SECRET_ACCESS_KEY: 'very-secret',
   });
   expect({ args, code, stderr }).toEqual({ args, code: 0, stderr: '' });

@@ -234,7 +234,7 @@ test('a sample is shown with fields and checksums, EXIF, offset and columns, and
   const odd = path.join(emptyFolder(), 'odd');
   mkdirSync(odd);
   const upright = await sharp(readFileSync('examples/photos/cat/cat_000.jpg'))
-    .withExif({ IFD0: { Make: 'Camera of <b>somebody</b>' } })
+    .withExif({ IFD0: { Make: 'Camera of <b>someone</b>' } })
     .withMetadata({ orientation: 6 })
     .toBuffer();
   writeFileSync(path.join(odd, 'turned.jpg'), upright);
@@ -251,7 +251,7 @@ test('a sample is shown with fields and checksums, EXIF, offset and columns, and
     objects: [],
     masks: [],
   });
-  expect(detail.exif).toContainEqual(['Image.Make', 'Camera of <b>somebody</b>']);
+  expect(detail.exif).toContainEqual(['Image.Make', 'Camera of <b>someone</b>']);
   expect(detail.fields).toContainEqual(
     expect.objectContaining({
       name: 'jpg',

@@ -61,7 +61,7 @@ test.each(['tar', 'msgpack', 'parquet'])('a dataset of %s has the same samples a
   expect(keys).toHaveLength(16);
   expect((await dataset.get(keys[3]!)).index).toBe(10);
   await expect(dataset.get(60)).rejects.toThrow(/has no sample with the index 60: it has 60 samples/);
-  await expect(dataset.get('nobody')).rejects.toThrow(/has no sample with the key "nobody"/);
+  await expect(dataset.get('unknown')).rejects.toThrow(/has no sample with the key "unknown"/);
   await dataset.close();
 });
 

@@ -108,7 +108,7 @@ test('a mask with colours, and one with too many pixels, is rejected with a mess
   expect(() => readMask(Buffer.from('GIF89a'), 15)).toThrow(/a mask is a gray or palette PNG, or a uint8 .npy array/);
 });
 
-test('the error about an array that is no mask names its order, or where it ends', () => {
+test('the error about an array that is not a mask names its order, or where it ends', () => {
   const mask = (order: string, bytes: number) => {
     const header = encodeNpyHeader('|u1', [4, 6]);
     const text = Buffer.from(header).toString('latin1').replace('False, ', order);

@@ -72,7 +72,7 @@ test('samples with the same key all get its label, in all shards, and a row with
   const shards = [['a', 'b'], ['a'], [], ['c', 'a']];
   const rows = [
     { key: 'c', v: 1 },
-    { key: 'nobody', v: 2 },
+    { key: 'unknown', v: 2 },
     { key: 'a', v: 3 },
   ];
   const { values, lost } = await found(shards, rows, [1, 1]);
@@ -82,7 +82,7 @@ test('samples with the same key all get its label, in all shards, and a row with
     ['c', 1],
     ['a', 3],
   ]);
-  expect(lost).toEqual({ rows: 3, count: 1, first: 'nobody' });
+  expect(lost).toEqual({ rows: 3, count: 1, first: 'unknown' });
 });
 
 test('a key that is repeated far from its first row throws an error with both lines', async () => {

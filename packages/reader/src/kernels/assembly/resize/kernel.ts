@@ -3,7 +3,7 @@
 //
 // 8 source rows at a time are transposed to [byte][8 rows], resized along the row, and transposed back into the band. Then every
 // output row whose last source row is in the band is computed and written to the target. There is no state between calls, and the
-// caller provides all memory, so many instances can share one memory.
+// caller provides all memory, so instances can share one memory.
 import { copy } from '../copy';
 import { resizeBlockInterleaved, resizeBlockPlanar } from './horizontal';
 import { Table, startsOf, stepOf, weightsOf } from './table';

@@ -4,7 +4,7 @@ import { fetchFirstIndexes } from './opening.js';
 type Order = Parameters<typeof fetchFirstIndexes>[0];
 type Store = Parameters<typeof fetchFirstIndexes>[1];
 
-/** The shards whose indexes are requested, in their order. Every request fails, which nobody is told of. */
+/** The shards whose indexes are requested, in their order. Every request fails, and the error is ignored. */
 function requested(order: Partial<Order>): number[] {
   const shards: number[] = [];
   const index = (shard: number) => {
