@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import fc from 'fast-check';
@@ -132,6 +132,20 @@ test('a list that is damaged each time it is written is made only once by one da
       writeFileSync(file, bytes.fill(0xff, bytes.length - 4 * 30));
     }
   }
+});
+
+test('a list that the disk no longer reads after it was opened does not fail a look-up', async () => {
+  const shards = numbered(0, 3);
+  const folder = newFolder();
+  const { keys } = open(folder, shards);
+  await expectFound(keys, shards);
+  for (const name of readdirSync(folder)) {
+    const file = path.join(folder, name);
+    rmSync(file);
+    // A folder can be opened, but not read.
+    mkdirSync(file);
+  }
+  await expectFound(keys, shards);
 });
 
 test('without a folder that can be written, all keys are read', async () => {

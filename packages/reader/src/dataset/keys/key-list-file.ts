@@ -191,6 +191,8 @@ async function reading<Result>(path: string, read: (handle: FileHandle) => Promi
   });
   try {
     return await read(handle);
+  } catch (cause) {
+    throw cause instanceof KeyListError ? cause : new KeyListError(path, cause);
   } finally {
     await handle.close();
   }
