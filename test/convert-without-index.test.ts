@@ -1,7 +1,7 @@
 /** A conversion reads the payloads of shards without an index once, and finds what an index would have said. */
 import { cpSync, existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { SampleChecksumError } from '@shardtool/base';
+import { FileChangedError, SampleChecksumError } from '@shardtool/base';
 import type { OutputLayoutName } from '@shardtool/format';
 import { openDataset } from '@shardtool/reader';
 import { convert, indexShards } from '@shardtool/writer';
@@ -63,4 +63,37 @@ test('a byte that changes in a transfer of a remote shard is never stored', asyn
     expect(Buffer.from((await dataset.get('one')).fields.bin!).equals(payload)).toBe(true);
   }
   expect(new Set(ends)).toEqual(new Set(['converted', SampleChecksumError.name]));
+});
+
+test('a shard that is replaced while its samples are sorted is stored as it was or is, or refused', async () => {
+  const folder = emptyFolder();
+  const file = path.join(folder, 'a.tar');
+  const tarOf = (keys: string) => archive(...[...keys].map((key) => entry({ name: `${key}.txt` }, keys)));
+  const server = await faultyServer(folder);
+  onTestFinished(() => server.stop());
+  const [before, ends] = ['bac', [] as string[]];
+  // Fewer samples, as many, and more.
+  for (const after of ['d', 'cba', 'dcba']) {
+    for (let replaced = 0, requests = 1; replaced < requests; replaced++) {
+      requests = 0;
+      writeFileSync(file, tarOf(before));
+      server.fault = () => {
+        if (requests++ === replaced) writeFileSync(file, tarOf(after));
+        return undefined;
+      };
+      const output = newFolder();
+      const end = await convert(`${server.url}/a.tar`, output, { workers: 1, sortBy: 'key' }).then(
+        () => 'converted',
+        (error) => error.constructor.name,
+      );
+      ends.push(end);
+      if (end !== 'converted') continue;
+      await using dataset = await openDataset(output);
+      const stored: string[] = [];
+      for await (const { key, fields } of dataset.samples()) stored.push(`${key} ${Buffer.from(fields.txt!)}`);
+      const sorted = (keys: string) => [...keys].sort().map((key) => `${key} ${keys}`);
+      expect([sorted(before), sorted(after)]).toContainEqual(stored);
+    }
+  }
+  expect(new Set(ends)).toEqual(new Set(['converted', FileChangedError.name]));
 });

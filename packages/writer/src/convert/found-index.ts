@@ -21,6 +21,8 @@ export interface FoundIndex {
   readonly isWalked: boolean;
   readonly skippedEntries: number;
   readonly skippedLinks: number;
+  /** Version of the shard from which the index was made, if its storage has versions. */
+  readonly version?: string | undefined;
   /** The shard, if it was walked. The caller closes it. */
   readonly source: Source | null;
   /** Throws {@link FileChangedError} if the shard was changed or replaced since it was walked. */
@@ -33,29 +35,30 @@ export interface FoundIndex {
  * Throws ShardIndexError for an index of another pack, and the errors of `buildShardIndex`.
  */
 export async function findIndex(input: DatasetShard, isWhole: boolean): Promise<FoundIndex> {
-  const { name, format, path, reading, storage, indexPath, record } = input;
+  const { format, path, reading, storage, indexPath, record } = input;
   if (indexPath !== null) {
     const index = await readShardIndex(indexPath, undefined, storage);
     if (record !== null && record.samples !== index.samples) throw wrongIndex(input, index.samples);
     return { index, isWalked: false, ...skippedBy({ entries: 0, links: 0 }), source: null, checkSame: noCheck };
   }
-  const version = isWhole || isRemote(path) ? undefined : (await entryAt(path))?.version;
+  const version = isRemote(path) ? undefined : (await entryAt(path))?.version;
   const source = await openToConvert(format, path, reading, storage);
   try {
     const layout = await layoutWith(format, reading);
-    if (version !== undefined) {
+    if (version !== undefined && !isWhole) {
       const skipped = { entries: 0, links: 0 };
       const index = await walkShardToCopy(layout, source, counting(skipped));
       const checkSame = async () => {
-        if ((await entryAt(path))?.version !== version) throw changed(name, path);
+        if ((await entryAt(path))?.version !== version) throw changed(input);
       };
-      if (index !== null) return { index, isWalked: true, ...skippedBy(skipped), source, checkSame };
+      if (index !== null) return { index, isWalked: true, ...skippedBy(skipped), version, source, checkSame };
     }
     const skipped = { entries: 0, links: 0 };
     const index = await buildShardIndex(layout, source, counting(skipped));
     // This source may have kept bytes of a remote shard, and the caller must not compare them with themselves.
     await source.close();
-    return { index, isWalked: false, ...skippedBy(skipped), source: null, checkSame: noCheck };
+    const made = { version: version ?? source.version, source: null, checkSame: noCheck };
+    return { index, isWalked: false, ...skippedBy(skipped), ...made };
   } catch (error) {
     await source.close();
     throw error;
@@ -86,7 +89,8 @@ function wrongIndex({ name, indexPath, record }: DatasetShard, found: number): S
   return new ShardIndexError({ shard: name, path: indexPath! }, message);
 }
 
-function changed(shard: string, path: string): FileChangedError {
+/** The error for a shard that was changed or replaced while it was converted. */
+export function changed({ name: shard, path }: Pick<DatasetShard, 'name' | 'path'>): FileChangedError {
   const message = `${path} has changed while it was converted; wait until it is written, then convert again.`;
   return new FileChangedError({ shard, path }, message);
 }

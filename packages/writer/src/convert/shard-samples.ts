@@ -27,6 +27,8 @@ import { checkClass, inTable } from './table-row.js';
 export interface ShardSamples {
   /** Number of samples that are selected. */
   readonly samples: number;
+  /** Version of a shard without an index, if its storage has versions. */
+  readonly version: string | undefined;
   /** Label columns of the new dataset, with a value for each selected sample. */
   readonly columns: ShardIndex['columns'];
   readonly skippedEntries: number;
@@ -75,7 +77,7 @@ async function indexOfView(viewed: ViewedShard): Promise<FoundIndex> {
 async function samplesOf(
   input: DatasetShard,
   target: Pick<ShardTarget, 'layout' | 'columnTypes' | 'maxSampleBytes'>,
-  { index: own, isWalked, skippedEntries, skippedLinks, source, checkSame }: FoundIndex,
+  { index: own, isWalked, skippedEntries, skippedLinks, version, source, checkSame }: FoundIndex,
   viewed: ViewedShard | undefined,
   recast: Recast | null,
 ): Promise<ShardSamples> {
@@ -142,6 +144,7 @@ async function samplesOf(
   }
   return {
     samples,
+    version,
     columns: takenOf(withAll(index, target.columnTypes), taken),
     skippedEntries: skippedEntries + (skipped?.files ?? 0),
     skippedLinks,

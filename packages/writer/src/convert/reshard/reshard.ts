@@ -9,6 +9,7 @@ import { layoutOfChoice } from '../../shard/layout-choice.js';
 import type { ShardTarget } from '../../shard/new-shard.js';
 import { filesOfShard, numberedStem } from '../../shard/shard-paths.js';
 import { writeSamples } from '../../shard/write-samples.js';
+import { changed } from '../found-index.js';
 import type { Recasted } from '../input/input.js';
 import { type ViewedShards, viewedShard } from '../input/view.js';
 import { type ConvertReport, commit, refuseEmpty, refuseNothing } from '../report.js';
@@ -60,8 +61,9 @@ export async function reshard(
     };
     makeFolder(folder.path);
     // Only tars are written in pieces. Elsewhere a large sample has to be in memory, or on disk.
-    const inOrder = samplesOf(input, target, skipped, isOrdered || format === 'tar');
-    const reordered = isOrdered ? ordered(input, target, inOrder, order, bytes, report) : inOrder;
+    const seen: SeenShard[] = [];
+    const inOrder = samplesOf(input, target, skipped, isOrdered || format === 'tar', seen);
+    const reordered = isOrdered ? ordered(input, target, seen, inOrder, order, bytes, report) : inOrder;
     try {
       const shards = await writeSamples(reordered, target, {
         maxShardBytes,
@@ -98,17 +100,26 @@ export async function reshard(
 
 type Skipped = { skippedEntries: number; skippedLinks: number; leftOut: number };
 
-/** The selected samples of all shards, in the order of the dataset. */
+/** A shard as it was when the order of the samples was decided. */
+type SeenShard = Pick<ShardSamples, 'samples' | 'version'>;
+
+/**
+ * The selected samples of all shards, in the order of the dataset. Throws FileChangedError for a shard that differs
+ * from the one in `seen`.
+ */
 async function* samplesOf(
   input: Input,
   target: ShardTarget,
   skipped: Skipped,
   mayBeLarge: boolean,
+  seen: readonly SeenShard[],
 ): AsyncGenerator<SpooledSample> {
   for (let shard = 0; shard < input.shards.length; shard++) {
     const opened = await openShard(input, target, shard);
     if (opened === null) continue;
     try {
+      const { samples, version } = seen[shard] ?? opened;
+      if (opened.samples !== samples || opened.version !== version) throw changed(input.shards[shard]!);
       skipped.skippedEntries += opened.skippedEntries;
       skipped.skippedLinks += opened.skippedLinks;
       skipped.leftOut += opened.leftOut;
@@ -140,6 +151,7 @@ async function openShard(
 async function* ordered(
   input: Input,
   target: ShardTarget,
+  seen: SeenShard[],
   inOrder: AsyncGenerator<SpooledSample>,
   order: NewOrder,
   bytes: number,
@@ -151,6 +163,7 @@ async function* ordered(
     const opened = await openShard(input, target, shard, order.sortBy);
     if (opened === null) continue;
     try {
+      seen[shard] = { samples: opened.samples, version: opened.version };
       samples += opened.samples;
       values?.add(opened.valuesOf(order.sortBy!, input.classes));
     } finally {
