@@ -97,5 +97,5 @@ def test_a_part_that_fails_is_named_and_leaves_the_others(bench, simulated, monk
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="torch has CUDA here")
 def test_without_cuda_the_benchmark_reports_that(bench):
-    with pytest.raises(SystemExit, match="has no CUDA here: it is not measured"):
+    with pytest.raises(SystemExit, match="has no CUDA here, so it is not measured"):
         bench.main(str(PHOTOS), 2, "cuda:0", 0, 3)

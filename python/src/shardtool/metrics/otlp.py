@@ -310,7 +310,8 @@ def otlp_body(
             data = {"aggregationTemporality": _CUMULATIVE, "isMonotonic": True, **data}
         shape = "sum" if kind == "counter" else "gauge"
         metrics.append({"name": name, "description": about, "unit": _unit(name), shape: data})
-    process = {"host.name": socket.gethostname(), "process.pid": os.getpid(), **dict(resource)}
+    process: Dict[str, Union[str, int]] = {"host.name": socket.gethostname(), "process.pid": os.getpid()}
+    process.update(resource)
     scope = {"scope": {"name": "shardtool"}, "metrics": metrics}
     return json.dumps(
         {"resourceMetrics": [{"resource": {"attributes": _attributes(process)}, "scopeMetrics": [scope]}]}
