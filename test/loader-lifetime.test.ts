@@ -156,6 +156,25 @@ const PROGRAMS = {
     for await (const batch of loader) images += batch.size;
     await loader.close();
     say(images);`,
+  noThreadLeft: `
+    const Usual = workerThreads.Worker;
+    const set = (Worker) => { workerThreads.Worker = Worker; syncBuiltinESMExports(); };
+    set(class extends Usual {
+      constructor(script, options) {
+        if (options.name === 'Decode worker 1') throw new Error('no thread is left');
+        super(script, options);
+      }
+    });
+    const loader = dataset.loader({ ...options, epochsPerLoop: 1 });
+    const count = async () => {
+      let images = 0;
+      for await (const batch of loader) images += batch.size;
+      return images;
+    };
+    await count().catch((error) => say(error.name + ': ' + error.message));
+    set(Usual);
+    say(await count());
+    await loader.close();`,
   isTerminated: `
     let batches = 0;
     try {
@@ -254,6 +273,10 @@ test('a worker that dies between two loops is replaced for the second', () => {
 
 test('a loop that was set up when the process had fewer cores is complete', () => {
   expect(lines('fewerCores')).toEqual(['60']);
+});
+
+test('a worker for which the system has no thread ends the loop with its reason, and the next loop is complete', () => {
+  expect(lines('noThreadLeft')).toEqual(['WorkerDiedError: Decode worker 1 cannot start: no thread is left', '60']);
 });
 
 test('a worker that is terminated ends the loop with its reason', () => {

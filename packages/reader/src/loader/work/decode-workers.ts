@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
-import { WorkerThread } from '@shardtool/base';
+import { WorkerDiedError, WorkerThread } from '@shardtool/base';
 import type { WaitingWorkerData } from './first-message.js';
 
 /** Size of the young generation in MiB. It is small because no object is kept longer than one sample. */
@@ -87,7 +87,7 @@ export class DecodeWorkers<Message> {
   }
 
   #grow(count: number): void {
-    while (this.#workers.length < count) this.#starting.push(this.#startWorker(this.#workers.length));
+    while (this.#starting.length < count) this.#starting.push(this.#startWorker(this.#starting.length));
     this.unref();
   }
 
@@ -101,24 +101,32 @@ export class DecodeWorkers<Message> {
     const { port1, port2 } = new MessageChannel();
     this.#ports.push(port1);
     return new Promise((resolve) => {
-      const worker = new WorkerThread<Message & { readonly kind: string }>({
-        script: this.#entry,
-        workerData: { worker: index, gate: this.#gate, port: port2 } satisfies WaitingWorkerData,
-        ports: [port2],
-        name: `Decode worker ${index}`,
-        youngGenerationMb: YOUNG_GENERATION_MB,
-        onMessage: (message) => {
-          if (message.kind === 'ready') resolve();
-          else this.#work!.onMessage(message);
-        },
-        onEnd: (reason) => {
-          resolve();
-          if (this.#closing || this.#failure !== undefined || index >= this.#count) return;
-          this.#failure = reason;
-          this.#work?.onFailure();
-        },
-      });
-      this.#workers.push(worker);
+      const onEnd = (reason: Error): void => {
+        resolve();
+        if (this.#closing || this.#failure !== undefined || index >= this.#count) return;
+        this.#failure = reason;
+        this.#work?.onFailure();
+      };
+      const name = `Decode worker ${index}`;
+      try {
+        const worker = new WorkerThread<Message & { readonly kind: string }>({
+          script: this.#entry,
+          workerData: { worker: index, gate: this.#gate, port: port2 } satisfies WaitingWorkerData,
+          ports: [port2],
+          name,
+          youngGenerationMb: YOUNG_GENERATION_MB,
+          onMessage: (message) => {
+            if (message.kind === 'ready') resolve();
+            else this.#work!.onMessage(message);
+          },
+          onEnd,
+        });
+        this.#workers.push(worker);
+      } catch (cause) {
+        // The system has no thread or no memory left.
+        port1.close();
+        onEnd(new WorkerDiedError({}, `${name} cannot start: ${(cause as Error).message}`, { cause }));
+      }
     });
   }
 }
