@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { readManifest } from '@shardtool/format';
-import { addOverlay, openDataset } from '@shardtool/reader';
+import { addOverlay, openDataset, type SplitOptions, splitDataset } from '@shardtool/reader';
 import {
   collectGarbage,
   compactDataset,
@@ -53,6 +53,12 @@ interface ModelOverlay {
   readonly labels: Map<string, { readonly cls?: string; readonly score?: number | null }>;
 }
 
+/** A split as the model knows it: the sides of the samples that it has had since it was drawn. */
+interface ModelSplit {
+  readonly options: Omit<SplitOptions, 'name'>;
+  sides: Map<string, string>;
+}
+
 /** A dataset as plain maps, with the rules of docs/living-datasets.md. */
 class Model {
   readonly source = new Map<string, Sample>();
@@ -62,6 +68,7 @@ class Model {
   readonly kept = new Map<string, ReadonlyMap<string, Sample>>();
   readonly erased = new Set<string>();
   readonly overlays = new Map<string, ModelOverlay>();
+  readonly splits = new Map<string, ModelSplit>();
 
   committed(version: string): void {
     if (this.history.at(-1) !== version) this.history.push(version);
@@ -87,7 +94,7 @@ class Model {
   }
 }
 
-async function contents(location: string, options: { version?: string; overlay?: string } = {}) {
+async function contents(location: string, options: { version?: string; overlay?: string; split?: string } = {}) {
   await using dataset = await openDataset(location, options);
   const found = new Map<string, unknown[]>();
   for await (const { key, fields, label } of dataset.samples({ checksum: true })) {
@@ -100,6 +107,26 @@ async function contents(location: string, options: { version?: string; overlay?:
   const classes = [...found.values()].map(([, cls]) => cls);
   expect(dataset.classSamples).toEqual(dataset.classes.map((name) => classes.filter((cls) => cls === name).length));
   return found;
+}
+
+/** The side of each sample of a split, which is drawn again if the dataset has grown. */
+async function sidesOf(location: string, name: string, { options }: ModelSplit) {
+  const sides = new Map<string, string>();
+  const samples = new Map<string, unknown>();
+  for (const split of ['val', 'train']) {
+    const view = { overlay: name, split };
+    const found = await contents(location, view).catch(async (error) => {
+      if (!/has grown since the split/.test(error.message)) throw error;
+      await splitDataset(location, { ...options, name });
+      return contents(location, view);
+    });
+    for (const [key, sample] of found) {
+      expect(sides.get(key)).toBeUndefined();
+      sides.set(key, split);
+      samples.set(key, sample);
+    }
+  }
+  return { sides, samples };
 }
 
 const sorted = (samples: ReadonlyMap<string, unknown>) => [...samples].sort(([a], [b]) => (a < b ? -1 : 1));
@@ -246,6 +273,20 @@ export async function playChanges(seed: number, steps: number, place: Place): Pr
       await addOverlay(output, { name, parent: parent ?? undefined, excludeKeys: excluded });
       model.overlays.set(name, { parent, excluded: new Set(excluded), labels: new Map() });
     },
+    async split() {
+      const parent = someOverlay() ?? undefined;
+      const name = `s${model.splits.size}`;
+      const kind = random();
+      const options = {
+        shares: new Map([['val', pick([0.2, 0.5])]]),
+        parent,
+        ...(kind < 0.4 && { byClass: true }),
+        ...(kind > 0.8 && { group: 'score' }),
+      };
+      await splitDataset(output, { ...options, name });
+      log.push(`  ${name} on ${parent} ${kind}`);
+      model.splits.set(name, { options, sides: new Map() });
+    },
     /** Other classes and scores, as a line per sample or packed. */
     async relabel() {
       const parent = someOverlay();
@@ -300,6 +341,13 @@ export async function playChanges(seed: number, steps: number, place: Place): Pr
           overlay,
           sorted(model.seenWith(overlay)),
         ]);
+      }
+      for (const [name, split] of model.splits) {
+        const { sides, samples } = await sidesOf(output, name, split);
+        expect([name, sorted(samples)]).toEqual([name, sorted(model.seenWith(split.options.parent ?? null))]);
+        const before = [...split.sides].filter(([key]) => sides.has(key));
+        expect([name, before.map(([key]) => [key, sides.get(key)])]).toEqual([name, before]);
+        split.sides = sides;
       }
       if (model.kept.has(openVersion)) {
         const key = pick([...opened.keys()]);
