@@ -1,9 +1,12 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { shardtool } from './cli-here.js';
-import { bash } from './cli-process.js';
+import { bash, bin } from './cli-process.js';
 import { emptyFolder, packedPhotos } from './datasets.js';
+import { faultyServer } from './faulty-server.js';
 import { filesIn, jpeg, newFolder, PNG, tree } from './pack-workbench.js';
 import { archive, entry, pax, record } from './tar-craft.js';
 
@@ -47,6 +50,44 @@ test('unpacked files pack again to the same shards', async () => {
   // It also did not contain a README.md that was skipped.
   for (const file of filesIn(shards).filter((name) => name !== 'pack.json' && name !== 'skipped.jsonl')) {
     expect(readFileSync(path.join(again, file)).equals(readFileSync(path.join(shards, file)))).toBe(true);
+  }
+});
+
+test.each([
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+] as const)('%s ends unpack with a message, and every file that it leaves is whole', async (signal, exitCode) => {
+  const shards = await packedPhotos({ maxShardSamples: 10 });
+  const folder = path.join(newFolder(), 'unpacked');
+  const server = await faultyServer(shards);
+  // The last shard never comes, so that the command is at work when the signal arrives.
+  let asked = () => {};
+  const waits = new Promise<void>((done) => {
+    asked = done;
+  });
+  server.fault = ({ url }) => {
+    if (!url.endsWith('000005.tar')) return undefined;
+    asked();
+    return 'stall';
+  };
+  const child = spawn(process.execPath, [bin, 'unpack', server.url, folder]);
+  let stderr = '';
+  child.stderr.on('data', (chunk: Buffer) => {
+    stderr += chunk;
+  });
+  try {
+    await waits;
+    child.kill(signal);
+    expect(await once(child, 'close')).toEqual([exitCode, null]);
+  } finally {
+    child.kill('SIGKILL');
+    await server.stop();
+  }
+  expect(stderr).toBe(
+    `shardtool: stopped by ${signal}. ${folder} has only some of the files: unpack again, into an empty folder.\n`,
+  );
+  for (const file of existsSync(folder) ? filesIn(folder).filter((name) => name.endsWith('.jpg')) : []) {
+    expect(readFileSync(path.join(folder, file)).equals(readFileSync(path.join('examples/photos', file)))).toBe(true);
   }
 });
 
