@@ -1,5 +1,5 @@
 /** The page of `shardtool view --static`, and `shardtool/web`, in a browser with files from plain servers. */
-import { cpSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { openDataset } from '@shardtool/reader';
 import type { Browser, Page } from 'playwright-core';
@@ -196,7 +196,7 @@ describe.skipIf(!hasChromium)('in chromium', () => {
   });
 });
 
-test('only pages of the same command are replaced', async () => {
+test('only pages of the same command are replaced, and no page contains a password', async () => {
   const folder = emptyFolder();
   const file = path.join(folder, 'index.html');
   writeFileSync(file, 'mine');
@@ -209,6 +209,15 @@ test('only pages of the same command are replaced', async () => {
   await shardtool('view', 'https://a.org/"><script>?a=$$1$&', '--static', page);
   const given = 'dataset" content="https://a.org/&#34;&#62;&#60;script&#62;?a=$$1$&#38;">';
   expect(readFileSync(page, 'utf8')).toBe(empty.replace('dataset" content="">', () => given));
+  const secret = await shardtool(
+    'view',
+    'https://me:hidden@a.org/shards',
+    '--static',
+    path.join(folder, 'secret.html'),
+  );
+  expect(secret.code).toBe(2);
+  expect(secret.stderr).toMatch(/would contain the password of https:\/\/a\.org\/shards/);
+  expect(existsSync(path.join(folder, 'secret.html'))).toBe(false);
   expect((await shardtool('view', 's3://a/b', '--static', page)).stderr).toMatch(/--static, give the https:\/\/ URL/);
   expect((await shardtool('view', '--static', folder)).stderr).toMatch(/cannot be written: give the name of a file/);
   expect((await shardtool('view')).stderr).toMatch(/view needs a dataset/);

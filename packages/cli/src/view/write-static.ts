@@ -1,6 +1,7 @@
 /** Writes the page of `view --static`: one file that shows a dataset by its URL, from any web server. */
 import { readFile } from 'node:fs/promises';
 import { FileError, OptionError, option, sentence, writeAtomically } from '@shardtool/base';
+import { shownLocation } from '@shardtool/storage';
 
 /** Text near the beginning of every page that this command writes. */
 const MARK = '<!-- written by shardtool view --static -->';
@@ -15,6 +16,13 @@ export async function writeStatic(file: string, page: URL, url: string | undefin
     throw new OptionError(
       { path: url },
       sentence`A page cannot read ${url}: with ${option('static')}, give the https:// URL of the dataset, or its path relative to the page.`,
+    );
+  }
+  if (url !== undefined && /^https?:\/\/[^/]*@/i.test(url)) {
+    const path = shownLocation(url);
+    throw new OptionError(
+      { path },
+      sentence`The page would contain the password of ${path}, for anyone who opens it: with ${option('static')}, give the URL without user and password.`,
     );
   }
   const known = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
