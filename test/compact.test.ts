@@ -200,6 +200,35 @@ test('an overlay is not created if a compaction replaces its shards in the meant
   expect(await samplesOf(output, { overlay: 'fixed' })).toHaveLength(samples - 1);
 });
 
+test.each([
+  ['a compaction', (output: string) => compactDataset(output)],
+  ['an erasure', (output: string) => eraseSamples(output, { keys: ['cat/1'] })],
+])(
+  'an overlay that another process removes during %s does not stop it, and the other overlay follows',
+  async (_, change) => {
+    const output = 's3://compact/shards';
+    for (let removed = 0, reads = 1; removed < reads; removed++) {
+      server.objects.clear();
+      await daily(output);
+      await addOverlay(output, { name: 'fixed', excludeKeys: ['cat/0'] });
+      await addOverlay(output, { name: 'other', excludeKeys: ['cat/2'] });
+      reads = 0;
+      server.fault = ({ method, key }) => {
+        if (method === 'GET' && key.endsWith('overlays/fixed.jsonl') && reads++ === removed)
+          server.objects.delete(`compact/${key}`);
+        return undefined;
+      };
+      await change(output);
+      server.fault = () => undefined;
+      const { samples } = await readManifest(output);
+      expect(await samplesOf(output, { overlay: 'other' })).toHaveLength(samples - 1);
+      expect(server.names('compact').filter((name) => name.endsWith('overlays/fixed.jsonl'))).toHaveLength(
+        reads > removed ? 0 : 1,
+      );
+    }
+  },
+);
+
 test('the columns of inspect are kept', async () => {
   const output = newFolder();
   await daily(output);

@@ -1,3 +1,4 @@
+import { FileNotFoundError } from '@shardtool/base';
 import {
   keptVersions,
   OVERLAYS_FOLDER,
@@ -38,7 +39,8 @@ export async function followOverlays(location: string, { storage, isErased }: Fo
   const overlays = new Map<string, Overlay>();
   for (const name of names) {
     const file = joinLocation(location, `${OVERLAYS_FOLDER}/${name}.jsonl`);
-    overlays.set(name, parseOverlay(await readWhole(file, storage), shownLocation(file)));
+    const bytes = await readIfThere(file, storage);
+    if (bytes !== null) overlays.set(name, parseOverlay(bytes, shownLocation(file)));
   }
   const now = await openStored(location, { storage });
   const versions = new OldVersions(location, storage);
@@ -70,13 +72,25 @@ export async function followOverlays(location: string, { storage, isErased }: Fo
     const place = await openStorage(joinLocation(location, OVERLAYS_FOLDER), storage);
     const file = joinLocation(location, `${OVERLAYS_FOLDER}/${name}.jsonl`);
     if (!namesErased && !namesKey(overlay, isErased)) {
-      await place.put(`dropped/${name}.${overlay.hash.slice(0, 16)}.jsonl`, await readWhole(file, storage));
+      const before = await readIfThere(file, storage);
+      if (before === null) continue;
+      await place.put(`dropped/${name}.${overlay.hash.slice(0, 16)}.jsonl`, before);
     }
     await place.put(`${name}.jsonl`, bytes);
     overlays.set(name, parseOverlay(bytes, shownLocation(file)));
     moved.push(name);
   }
   return { moved, lost };
+}
+
+/** Reads an overlay. Null if another process has removed it since overlays were listed. */
+async function readIfThere(file: string, storage: StorageOptions | undefined): Promise<Uint8Array | null> {
+  try {
+    return await readWhole(file, storage);
+  } catch (error) {
+    if (error instanceof FileNotFoundError) return null;
+    throw error;
+  }
 }
 
 /** Whether an overlay names a key for which `test` is true. Packed changes name no keys. */
