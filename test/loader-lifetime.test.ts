@@ -62,6 +62,17 @@ test('a program that exits in the middle of decoding ends with its own exit code
   }
 });
 
+test('a program that exits while workers load native libraries ends with its own exit code', async () => {
+  const photos = await packedPhotos();
+  for (let i = 0; i < 4 * TIMES; i++) {
+    const { status, signal, stderr } = run(
+      `for await (const batch of dataset.loader({ ...options, transform: 'train224', workers: 16 })) process.exit(3);`,
+      photos,
+    );
+    expect({ status, signal, stderr }).toEqual({ status: 3, signal: null, stderr: '' });
+  }
+});
+
 /** How long a loader waits for workers that do not end, or do not start. */
 const PATIENCE_MS = 5000;
 

@@ -248,7 +248,7 @@ test('parts and a full pack exclude each other, and so do parts of different tot
   const first = pack(source, output, { ...slow, part: { index: 0, of: 2 } });
   await isThere(path.join(output, 'pack.1-of-2.lock'));
   await expect(pack(source, output, slow)).rejects.toBeInstanceOf(OutputLockedError);
-  await expect(pack(source, output, { ...slow, part: { index: 2, of: 3 } })).rejects.toThrow('Another pack');
+  await expect(pack(source, output, { ...slow, part: { index: 2, of: 3 } })).rejects.toThrow('Another process');
   await expect(pack(source, output, { ...slow, part: { index: 0, of: 2 } })).rejects.toBeInstanceOf(OutputLockedError);
   await Promise.all([first, pack(source, output, { ...slow, part: { index: 1, of: 2 } })]);
 

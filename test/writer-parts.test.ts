@@ -143,9 +143,9 @@ test('of two processes that write the same part at once, the second is rejected'
   const output = newFolder();
   const writer = new Writer(output, { ...OPTIONS, part: { index: 1, of: 4 } });
   await writer.add(given(2)[0]!);
-  await expect(write(output, 2)).rejects.toThrow('running in this folder');
+  await expect(write(output, 2)).rejects.toThrow('is writing to this dataset');
   const whole = new Writer(output, OPTIONS);
-  await expect(whole.add(given(1)[0]!)).rejects.toThrow('running in this folder');
+  await expect(whole.add(given(1)[0]!)).rejects.toThrow('is writing to this dataset');
   await writer.add(given(2)[1]!);
   await writer.close();
 });

@@ -198,7 +198,7 @@ test('until the writer is closed the folder is not a dataset, and only overwriti
   const writer = new Writer(output, { maxShardSamples: 2 });
   for (const sample of numbered(5)) await writer.add(sample);
   await expect(openDataset(output)).rejects.toThrow('its pack did not finish');
-  await expect(written(numbered(1), {}, output)).rejects.toThrow('running in this folder');
+  await expect(written(numbered(1), {}, output)).rejects.toThrow('is writing to this dataset');
   await writer.abandon();
   await expect(writer.add(numbered(1)[0]!)).rejects.toThrow('is closed');
   await expect(written(numbered(1), {}, output)).rejects.toThrow('contains an unfinished pack');

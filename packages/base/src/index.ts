@@ -129,6 +129,7 @@ export {
   withMessages,
 } from './system-error.js';
 export { type ErrorRecord, recordError, reviveError } from './threads/error-record.js';
+export { beginLoading } from './threads/native-loading.js';
 export { WakeSignal } from './threads/wake-signal.js';
 export { WorkerThread, type WorkerThreadOptions } from './threads/worker-thread.js';
 export { redirectWarnings, spellWarnings, warn } from './warnings.js';

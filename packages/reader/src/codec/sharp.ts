@@ -1,4 +1,4 @@
-import { optionName, SampleDecodeError, sentence } from '@shardtool/base';
+import { beginLoading, optionName, SampleDecodeError, sentence } from '@shardtool/base';
 import { type ImageKind, probeImage, tiffCoding } from '@shardtool/format';
 import type { FailOnOptions, Sharp } from 'sharp';
 import type { ImageCodec, ImageHeader, Pixels, Rect, Reduction } from './codec.js';
@@ -167,10 +167,18 @@ let loading: Promise<typeof import('sharp').default> | undefined;
 
 /** Loads sharp with one thread and no cache: the workers already are threads, and no image is decoded twice. */
 export function loadSharp(): Promise<typeof import('sharp').default> {
-  loading ??= import('sharp').then(({ default: sharp }) => {
+  loading ??= load();
+  return loading;
+}
+
+async function load(): Promise<typeof import('sharp').default> {
+  const loaded = beginLoading();
+  try {
+    const { default: sharp } = await import('sharp');
     sharp.concurrency(1);
     sharp.cache(false);
     return sharp;
-  });
-  return loading;
+  } finally {
+    loaded();
+  }
 }

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { nativeCalls } from '@shardtool/base';
+import { beginLoading, nativeCalls } from '@shardtool/base';
 import type { LibraryHandle } from 'koffi';
 
 /** The functions of TurboJPEG 3 that decoding needs (turbojpeg.h of libjpeg-turbo 3.1). */
@@ -40,6 +40,15 @@ const INIT_DECOMPRESS = 1;
  * Loads the shared library. Throws if it does not exist for this platform or cannot be loaded.
  */
 export function loadTurboJpeg(): TurboJpegLibrary {
+  const loaded = beginLoading();
+  try {
+    return load();
+  } finally {
+    loaded();
+  }
+}
+
+function load(): TurboJpegLibrary {
   const koffi = nativeCalls<typeof import('koffi').default>();
   const failures: string[] = [];
   for (const path of libraryPaths()) {
