@@ -21,6 +21,12 @@ function state(): object {
     exitCode: process.exitCode,
     console: globalThis.console,
     writes: [process.stdout.write, process.stderr.write],
-    listeners: Object.fromEntries(process.eventNames().map((name) => [String(name), process.listenerCount(name)])),
+    // The exit of the process waits for threads that load libraries, as long as there are threads.
+    listeners: Object.fromEntries(
+      process
+        .eventNames()
+        .filter((name) => name !== 'exit')
+        .map((name) => [String(name), process.listenerCount(name)]),
+    ),
   };
 }
