@@ -2,7 +2,7 @@
  * Node ends the worker threads of a process that exits. One that is loading a native library then aborts the whole
  * process, because N-API cannot throw any more. So a process that exits waits until no worker is loading.
  */
-import { getEnvironmentData, isMainThread, setEnvironmentData } from 'node:worker_threads';
+import { getEnvironmentData, isMainThread, setEnvironmentData, type Worker } from 'node:worker_threads';
 
 /** Key of the words that all threads of the process share. */
 const KEY = 'shardtool native loading';
@@ -13,15 +13,17 @@ const PATIENCE_MS = 2000;
 
 let live = 0;
 
-/** Makes the exit of the process wait for the threads that load. Called before a thread starts. */
-export function threadStarts(): void {
+/** Shares the words with the threads that start from now on. */
+export function shareLoading(): void {
   if (getEnvironmentData(KEY) === undefined) setEnvironmentData(KEY, new Int32Array(new SharedArrayBuffer(8)));
-  if (live++ === 0) process.on('exit', waitForLoading);
 }
 
-/** Called when a thread has ended. */
-export function threadEnded(): void {
-  if (--live === 0) process.off('exit', waitForLoading);
+/** Makes the exit of the process wait while threads load, as long as this thread or another one lives. */
+export function waitAtExit(thread: Worker): void {
+  if (live++ === 0) process.on('exit', waitForLoading);
+  thread.once('exit', () => {
+    if (--live === 0) process.off('exit', waitForLoading);
+  });
 }
 
 function waitForLoading(): void {

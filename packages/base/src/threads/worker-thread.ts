@@ -1,7 +1,7 @@
-import { type MessagePort, Worker, type WorkerOptions } from 'node:worker_threads';
+import { type MessagePort, Worker } from 'node:worker_threads';
 import { ShardtoolError, WorkerDiedError } from '../errors.js';
 import { type ErrorClasses, recordError, reviveError } from './error-record.js';
-import { threadEnded, threadStarts } from './native-loading.js';
+import { shareLoading, waitAtExit } from './native-loading.js';
 
 /**
  * Time in which workers may end by themselves. Terminating a worker while koffi binds functions aborts the whole
@@ -36,15 +36,6 @@ export interface WorkerThreadOptions<Message> {
   onEnd(reason: Error): void;
 }
 
-function startOf(script: URL, options: WorkerOptions): Worker {
-  try {
-    return new Worker(script, options);
-  } catch (error) {
-    threadEnded();
-    throw error;
-  }
-}
-
 /** A thread from its start to its end. */
 export class WorkerThread<Message> {
   readonly #thread: Worker;
@@ -57,8 +48,8 @@ export class WorkerThread<Message> {
       if (!this.#hasEnded) options.onEnd(reason);
       this.#hasEnded = true;
     };
-    threadStarts();
-    this.#thread = startOf(script, {
+    shareLoading();
+    this.#thread = new Worker(script, {
       workerData,
       ...(ports && { transferList: ports }),
       name,
@@ -66,7 +57,7 @@ export class WorkerThread<Message> {
       ...FLAGS,
     });
     this.#exit = new Promise((resolve) => this.#thread.once('exit', resolve));
-    this.#thread.once('exit', threadEnded);
+    waitAtExit(this.#thread);
     this.#thread.on('message', (message: Message) => options.onMessage(message));
     // Node passes on the name and the fields of the error, but not its class.
     this.#thread.on('error', (thrown) => {

@@ -25,8 +25,6 @@ export interface FoundIndex {
   readonly version?: string | undefined;
   /** The shard, if it was walked. The caller closes it. */
   readonly source: Source | null;
-  /** Throws {@link FileChangedError} if the shard was changed or replaced since it was walked. */
-  checkSame(): Promise<void>;
 }
 
 /**
@@ -39,7 +37,7 @@ export async function findIndex(input: DatasetShard, isWhole: boolean): Promise<
   if (indexPath !== null) {
     const index = await readShardIndex(indexPath, undefined, storage);
     if (record !== null && record.samples !== index.samples) throw wrongIndex(input, index.samples);
-    return { index, isWalked: false, ...skippedBy({ entries: 0, links: 0 }), source: null, checkSame: noCheck };
+    return { index, isWalked: false, ...skippedBy({ entries: 0, links: 0 }), source: null };
   }
   const version = isRemote(path) ? undefined : (await entryAt(path))?.version;
   const source = await openToConvert(format, path, reading, storage);
@@ -48,17 +46,13 @@ export async function findIndex(input: DatasetShard, isWhole: boolean): Promise<
     if (version !== undefined && !isWhole) {
       const skipped = { entries: 0, links: 0 };
       const index = await walkShardToCopy(layout, source, counting(skipped));
-      const checkSame = async () => {
-        if ((await entryAt(path))?.version !== version) throw changed(input);
-      };
-      if (index !== null) return { index, isWalked: true, ...skippedBy(skipped), version, source, checkSame };
+      if (index !== null) return { index, isWalked: true, ...skippedBy(skipped), version, source };
     }
     const skipped = { entries: 0, links: 0 };
     const index = await buildShardIndex(layout, source, counting(skipped));
     // This source may have kept bytes of a remote shard, and the caller must not compare them with themselves.
     await source.close();
-    const made = { version: version ?? source.version, source: null, checkSame: noCheck };
-    return { index, isWalked: false, ...skippedBy(skipped), ...made };
+    return { index, isWalked: false, ...skippedBy(skipped), version: version ?? source.version, source: null };
   } catch (error) {
     await source.close();
     throw error;
@@ -81,12 +75,17 @@ function skippedBy({ entries, links }: Skipped): Pick<FoundIndex, 'skippedEntrie
   return { skippedEntries: entries, skippedLinks: links };
 }
 
-/** Checksums show whether payloads have changed. */
-async function noCheck(): Promise<void> {}
-
 function wrongIndex({ name, indexPath, record }: DatasetShard, found: number): ShardIndexError {
   const message = `${indexPath} has ${countOf(found, 'sample')}, but according to dataset.json ${name} has ${record!.samples}: one of the two belongs to another pack; restore it.`;
   return new ShardIndexError({ shard: name, path: indexPath! }, message);
+}
+
+/**
+ * Throws {@link FileChangedError} if a walked shard was changed or replaced in the meantime. Otherwise its payloads are checked
+ * by their checksums.
+ */
+export async function checkSame(input: DatasetShard, { isWalked, version }: FoundIndex): Promise<void> {
+  if (isWalked && (await entryAt(input.path))?.version !== version) throw changed(input);
 }
 
 /** The error for a shard that was changed or replaced while it was converted. */

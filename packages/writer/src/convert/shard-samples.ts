@@ -17,7 +17,7 @@ import { fieldOf, type NewField, type SampleFacts, withClass } from '../shard/pu
 import type { StoredSample } from '../shard/put-stored.js';
 import { SeenKeys } from '../shard/seen-keys.js';
 import { PIECE_BYTES } from '../source/ahead/file-access.js';
-import { type FoundIndex, findIndex } from './found-index.js';
+import { checkSame, type FoundIndex, findIndex } from './found-index.js';
 import { SPLIT_COLUMN } from './input/foreign-columns.js';
 import { type Recast, recastIndex } from './input/recast.js';
 import { type ViewedShard, wholeIndex } from './input/view.js';
@@ -71,16 +71,17 @@ export async function openShardSamples(
 
 async function indexOfView(viewed: ViewedShard): Promise<FoundIndex> {
   const index = await wholeIndex(viewed);
-  return { index, isWalked: false, skippedEntries: 0, skippedLinks: 0, source: null, checkSame: async () => {} };
+  return { index, isWalked: false, skippedEntries: 0, skippedLinks: 0, source: null };
 }
 
 async function samplesOf(
   input: DatasetShard,
   target: Pick<ShardTarget, 'layout' | 'columnTypes' | 'maxSampleBytes'>,
-  { index: own, isWalked, skippedEntries, skippedLinks, version, source, checkSame }: FoundIndex,
+  found: FoundIndex,
   viewed: ViewedShard | undefined,
   recast: Recast | null,
 ): Promise<ShardSamples> {
+  const { index: own, isWalked, skippedEntries, skippedLinks, version, source } = found;
   // A view uses the class numbers of its dataset.
   const numbers = viewed === undefined ? (input.classNumbers ?? null) : null;
   const renumbered = {
@@ -89,7 +90,7 @@ async function samplesOf(
   };
   const { index, taken, skipped } =
     recast === null ? { index: renumbered, taken: null, skipped: null } : await recastIndex(input, renumbered, recast);
-  // A pack makes sure of that.
+  // A pack has no repeated keys.
   if (input.record === null) refuseRepeatedKeys(input.name, index.key, taken);
   const hasOtherClass = viewed !== undefined || (recast !== null && recast.from !== 'field');
   // If only the headers were walked, the class is in a field that is now read.
@@ -140,7 +141,7 @@ async function samplesOf(
       // A damaged payload that is stored compressed is first found here, by the function that reads bytes.
       throw error instanceof FileError && error.cause instanceof DamagedShardError ? error.cause : error;
     }
-    await checkSame();
+    await checkSame(input, found);
   }
   return {
     samples,

@@ -31,7 +31,7 @@ export async function openStagingFolder(
   const above = staging ?? tmpdir();
   const name = `shardtool-staging-${hash}`;
   const path = join(above, name);
-  const lock = await asFileError(path, async () => {
+  const lock = await withStagingMessage(path, async () => {
     makeFolder(above);
     return lockFolderPatiently(above, `${name}.lock`, signal);
   });
@@ -40,7 +40,7 @@ export async function openStagingFolder(
     lock.release();
   };
   try {
-    await asFileError(path, async () => makeOwnFolder(path));
+    await withStagingMessage(path, async () => makeOwnFolder(path));
   } catch (error) {
     lock.release();
     throw error;
@@ -48,7 +48,8 @@ export async function openStagingFolder(
   return { path, close };
 }
 
-async function asFileError<T>(folder: string, work: () => Promise<T>): Promise<T> {
+/** Runs `work`. An error of the system is thrown as one that names the folder and the option for another one. */
+async function withStagingMessage<T>(folder: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (cause) {
