@@ -12,7 +12,7 @@ test('convert prints its duration, its rate and the next command at the end', as
   await pack(await smallImages({ samples: 12 }), source, {});
   const { stdout, stderr } = await shardtool('convert', source, output, '--format', 'mds');
   expect(stderr).toBe('');
-  const line = /\nTook [\d.]+ s \([\d,]+ samples\/s, [\d.]+ k?B\/s\)\. Next: shardtool (bench .*)\n$/.exec(stdout);
+  const line = /\nTook [\d.]+ s \([\d,]+ samples\/s, [\d.]+ [kMG]?B\/s\)\. Next: shardtool (bench .*)\n$/.exec(stdout);
   expect(line, stdout).not.toBeNull();
   expect(line![1]).toBe(`bench ${output}`);
 });
