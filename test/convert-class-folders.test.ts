@@ -110,7 +110,7 @@ test('the command line accepts labels, and does not relabel a dataset that alrea
   const { stdout, stderr } = await shardtool('convert', tar, output, '--labels', labels, '--where', 'score > 1');
   expect(stderr).toBe('');
   expect(stdout).toMatch(
-    /^Converted 1 sample into 1 shard in .*\n {2}3 samples were skipped, because the labels have no row for them or --where excludes them\nTook [\d.]+ s \([\d,]+ samples\/s, [\d.]+ k?B\/s\)\. Next: shardtool bench \S+\n$/,
+    /^Converted 1 sample into 1 shard in .*\n {2}3 samples were skipped, because the labels have no row for them or --where excludes them\nTook [\d.]+ s \([\d,]+ samples\/s, [\d.]+ [kMG]?B\/s\)\. Next: shardtool bench \S+\n$/,
   );
   const again = newFolder();
   expect((await shardtool('convert', output, again, '--labels', labels)).stderr).toContain('shardtool relabel');
