@@ -65,12 +65,12 @@ const PAGES = [
   ...readdirSync(path.join(root, 'packages')).map((name) => `packages/${name}/README.md`),
 ];
 
-/** All files below a folder with one of these extensions. */
+/** All files below a folder with one of these extensions, without what was installed or downloaded there. */
 function filesBelow(folder, extensions) {
   return readdirSync(path.join(root, folder), { withFileTypes: true, recursive: true })
     .filter((entry) => entry.isFile() && extensions.includes(path.extname(entry.name)))
     .map((entry) => path.relative(root, path.join(entry.parentPath, entry.name)))
-    .filter((file) => !/__pycache__|node_modules/.test(file))
+    .filter((file) => !/__pycache__|node_modules|\.cache/.test(file))
     .sort();
 }
 
