@@ -5,6 +5,7 @@ from types import ModuleType
 
 import pytest
 import torch
+from torch.utils.data import DataLoader
 
 import shardtool
 
@@ -84,6 +85,69 @@ def test_a_state_is_that_of_the_batch_in_use_though_the_loader_reads_ahead(small
     with pytest.warns(UserWarning, match=r"set_epoch\(3\) leaves the state that was loaded"):
         loader.load_state_dict(state)
         loader.set_epoch(3)
+    loader.close()
+
+
+def test_after_the_last_batch_of_an_epoch_skipping_leaves_nothing_and_the_next_epoch_follows(small, accelerator):
+    """The last batch is incomplete, or it is not."""
+    from shardtool.accelerate import prepare
+
+    for rows in (64, 50):
+        loader = prepare(accelerator, small, checkpoint=False, **{**OPTIONS, "batch_size": rows})
+        list(loader)
+        state = loader.state_dict()
+        following = [batch.indices.tolist() for batch in loader]
+        for loaded in (state, None):
+            if loaded is None:
+                loader.set_epoch(0)
+            else:
+                loader.load_state_dict(loaded)
+            assert loader._skip(2) == 0
+            assert list(loader._loop()) == []
+            assert [batch.indices.tolist() for batch in loader] == following
+        loader.close()
+
+
+def test_batches_are_skipped_in_the_epoch_that_follows(small, accelerator):
+    from shardtool.accelerate import prepare
+
+    loader = prepare(accelerator, small, checkpoint=False, **OPTIONS)
+    epochs = [[batch.indices.tolist() for batch in loader] for _ in range(3)]
+    loader.set_epoch(0)
+    list(loader)
+    state = loader.state_dict()
+    # After a loop, and in an epoch after that of a loaded state.
+    for prepared_by in (lambda: None, lambda: loader.load_state_dict(state) or loader.set_epoch(1)):
+        prepared_by()
+        assert loader._skip(1) == 0
+        assert [batch.indices.tolist() for batch in loader._loop()] == epochs[1][1:]
+        assert [batch.indices.tolist() for batch in loader] == epochs[2]
+    loader.close()
+
+
+def test_an_epoch_that_a_loaded_state_has_finished_is_empty_without_a_warning(small, accelerator, recwarn):
+    from shardtool.accelerate import prepare
+
+    loader = prepare(accelerator, small, checkpoint=False, **OPTIONS)
+    list(loader)
+    state = loader.state_dict()
+    following = [batch.indices.tolist() for batch in loader]
+    loader.load_state_dict(state)
+    loader.set_epoch(0)
+    assert list(loader) == []
+    loader.set_epoch(1)
+    assert [batch.indices.tolist() for batch in loader] == following
+    assert [str(one.message) for one in recwarn] == []
+    loader.close()
+
+
+def test_batches_after_skipped_ones_are_what_collate_returned(small, accelerator):
+    from shardtool.accelerate import prepare
+
+    loader = prepare(accelerator, small, checkpoint=False, collate=lambda batch: (batch.labels, "text"), **OPTIONS)
+    # Accelerate's `skip_first_batches` makes a DataLoader with the attributes of the loader.
+    others = {name: getattr(loader, name, None) for name in ("batch_size", "collate_fn")}
+    assert [type(batch) for batch in DataLoader(loader.dataset, **others)] == [tuple, tuple]
     loader.close()
 
 

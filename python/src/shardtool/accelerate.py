@@ -73,6 +73,11 @@ class PreparedLoader:
     num_workers = 0
     prefetch_factor = None
 
+    @staticmethod
+    def collate_fn(batch: Any) -> Any:
+        """Returns the batch as it is. By default, that DataLoader makes lists of tuples, and tensors of arrays."""
+        return batch
+
     def __init__(
         self, accelerator: Any, make: Callable[..., Loader], collate: Optional[Callable[[Any], Any]] = None
     ) -> None:
@@ -150,11 +155,14 @@ class PreparedLoader:
 
     def set_epoch(self, epoch: int) -> None:
         """The next loop begins with this epoch: at its start, or at the position of a loaded state in it."""
-        if self._loaded is not None and self._loader.state_dict()["epoch"] != epoch and not self._is_behind(epoch):
-            warn(
-                f"set_epoch({epoch}) leaves the state that was loaded, which is in epoch {self._loaded['epoch']}: "
-                "begin the loop over epochs with that epoch, or remove set_epoch to continue where the state was taken."
-            )
+        if self._loaded is not None and self._loaded["epoch"] != epoch:
+            if self._loader.state_dict()["epoch"] != epoch and not self._is_behind(epoch):
+                warn(
+                    f"set_epoch({epoch}) leaves the state that was loaded, which is in epoch "
+                    f"{self._loaded['epoch']}: begin the loop over epochs with that epoch, or remove set_epoch to "
+                    "continue where the state was taken."
+                )
+            self._loaded = None
         self._state = None
         self._loader.set_epoch(epoch)
 
@@ -189,8 +197,10 @@ class PreparedLoader:
         """
         loaded, self._loaded = self._loaded, None
         state = self._loader.state_dict() if loaded is None else loaded
+        info = self._loader.info()
         is_simple = set(state) <= _SIMPLE_STATE
-        position = batches * self.global_batch_size
+        # The last batch of an epoch may be incomplete.
+        position = min(batches * self.global_batch_size, int(info["samples"]))
         if loaded is not None:
             if is_simple and loaded["position"] not in (position, 0):
                 raise OptionError(
@@ -199,13 +209,17 @@ class PreparedLoader:
                     "because the loaded state is enough."
                 )
             if not is_simple or loaded["position"] == position:
+                self._stay_in(loaded["epoch"])
                 return 0
         if not is_simple:
             return batches
-        self._loader.load_state_dict({**state, "position": position})
-        # After the last batch, the loop is empty instead of going through the next epoch.
-        self._loader.set_epoch(state["epoch"])
+        self._loader.load_state_dict({**state, "epoch": info["epoch"], "position": position})
+        self._stay_in(info["epoch"])
         return 0
+
+    def _stay_in(self, epoch: int) -> None:
+        """After the last batch of this epoch, the next loop is empty instead of going through the following epoch."""
+        self._loader.set_epoch(epoch)
 
 
 class _Samples(torch.utils.data.IterableDataset):  # type: ignore[type-arg]
