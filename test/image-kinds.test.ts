@@ -13,6 +13,7 @@ import { openCodecs, openImage } from '#reader/codec/select';
 import { emptyFolder } from './datasets.js';
 import { newFolder } from './pack-workbench.js';
 import { TIMES } from './repetitions.js';
+import { plainTiff } from './tiff-craft.js';
 
 const sharp = createRequire(new URL('../packages/reader/package.json', import.meta.url))('sharp');
 const FIXTURES = 'test/fixtures/pillow';
@@ -67,6 +68,17 @@ test('every kind and variant of image that is packed is decoded to the same pixe
   expect(found).toEqual(Object.fromEntries(names.map((name) => [name, expected[name]!.stored])));
   const { faults } = await verify(shards, { workers: 1, check: 'decode' });
   expect(faults).toBe(0);
+});
+
+test('a TIFF with inks of 16 bits has the colours of Pillow', async () => {
+  const folder = emptyFolder();
+  const inks = [0, 0x1234, 0x8000, 0, 0xffff, 0, 0, 0, 0x40ff, 0x4100, 0xc0c0, 0x2000, 0, 0, 0, 0xff00];
+  const values = Buffer.from(Uint16Array.from(inks).buffer);
+  writeFileSync(path.join(folder, 'a.tif'), plainTiff(2, { bits: 16, format: 1, values, isCmyk: true }));
+  const shards = newFolder();
+  await pack(folder, shards, { workers: 1, check: 'decode' });
+  const { pixels } = (await loaded(shards)).get('a')!;
+  expect([...pixels]).toEqual([255, 237, 127, 0, 255, 255, 167, 166, 55, 0, 0, 0]);
 });
 
 test('BMP and PPM become PNGs with the same pixels if they are encoded again', async () => {

@@ -1,25 +1,26 @@
-/** Values of a gray TIFF. Default: 8-bit values of 200. */
+/** Values of a TIFF, gray or of the four inks of CMYK. */
 export interface TiffValues {
   readonly bits: number;
   /** SampleFormat: 1 for unsigned integers, 2 for signed ones, 3 for floating-point numbers. */
   readonly format: number;
   readonly values: Buffer;
+  readonly isCmyk?: boolean;
 }
 
 /**
- * An uncompressed gray TIFF whose pixels follow its directory, so that a truncated file lacks only pixels.
- * `values` has `side` times `side` of them.
+ * An uncompressed TIFF whose pixels follow its directory, so that a truncated file lacks only pixels. It has `side` times
+ * `side` pixels.
  */
-export function plainTiff(side: number, given?: TiffValues): Buffer {
-  const { bits, format, values } = given ?? { bits: 8, format: 1, values: Buffer.alloc(side * side, 200) };
+export function plainTiff(side: number, given: TiffValues = bytesOf200(side)): Buffer {
+  const { bits, format, values, isCmyk = false } = given;
   const tags = [
     [256, 4, side],
     [257, 4, side],
     [258, 3, bits],
     [259, 3, 1],
-    [262, 3, 1],
+    [262, 3, isCmyk ? 5 : 1],
     [273, 4, 0],
-    [277, 3, 1],
+    [277, 3, isCmyk ? 4 : 1],
     [278, 4, side],
     [279, 4, values.length],
     [339, 3, format],
@@ -36,4 +37,8 @@ export function plainTiff(side: number, given?: TiffValues): Buffer {
     head.writeUInt32LE(tag === 273 ? head.length : value!, at + 8);
   }
   return Buffer.concat([head, values]);
+}
+
+function bytesOf200(side: number): TiffValues {
+  return { bits: 8, format: 1, values: Buffer.alloc(side * side, 200) };
 }

@@ -128,9 +128,13 @@ export class SharpCodec implements ImageCodec {
         colours === 'inks'
           ? open().pipelineColourspace('cmyk').toColourspace('cmyk')
           : opaque(open().toColourspace('srgb'), this.#background);
-      const { data, info } = await image.raw({ depth: 'uchar' }).toBuffer({ resolveWithObject: true });
+      // libvips scales colours to 8 bits, but would clip inks of 16 bits, so that most images became black.
+      const isDeep = colours === 'inks' && this.#header.isNarrowed === true;
+      const raw = image.raw({ depth: isDeep ? 'ushort' : 'uchar' });
+      const { data, info } = await raw.toBuffer({ resolveWithObject: true });
+      const { width, height, channels } = info;
       if (colours === 'ycbcr') ycbcrToRgb(data, tiffCoding(bytes)!.compression !== UNCOMPRESSED);
-      return { data, width: info.width, height: info.height, channels: info.channels };
+      return { data: isDeep ? upperBytes(data) : data, width, height, channels };
     } catch (error) {
       return error as Error;
     }
@@ -149,6 +153,13 @@ export class SharpCodec implements ImageCodec {
     refuseBomb(structure);
     return structure.components === 4 ? 'inks' : 'rgb';
   }
+}
+
+/** Returns the upper byte of each value of 16 bits, as Pillow narrows them. */
+function upperBytes(data: Buffer): Uint8Array {
+  const bytes = new Uint8Array(data.length / 2);
+  for (let i = 0; i < bytes.length; i++) bytes[i] = data.readUInt16LE(2 * i) >> 8;
+  return bytes;
 }
 
 function opaque(image: Sharp, background: Background): Sharp {
