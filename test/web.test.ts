@@ -106,7 +106,7 @@ test('an expression selects the rows that match, and fetches the columns that it
 test('label columns have their types and values', async () => {
   const folder = emptyFolder();
   const list = readdirSync('examples/photos/cat').slice(0, 6);
-  const csv = ['path,number,tag', ...list.map((file, k) => `${file},${k},tag${k % 2}`)].join('\n');
+  const csv = ['path,number,tag,constructor', ...list.map((file, k) => `${file},${k},tag${k % 2},${k}`)].join('\n');
   writeFileSync(path.join(folder, 'labels.csv'), csv);
   for (const file of list) cpSync(`examples/photos/cat/${file}`, path.join(folder, 'images', file));
   await pack(path.join(folder, 'images'), path.join(root, 'labelled'), { labels: path.join(folder, 'labels.csv') });
@@ -114,7 +114,10 @@ test('label columns have their types and values', async () => {
   expect([...(await dataset.columns())]).toEqual([
     ['number', 'int'],
     ['tag', 'string'],
+    ['constructor', 'int'],
   ]);
+  // Every plain object of JavaScript has a property of this name.
+  expect([...(await dataset.where('constructor >= 4'))]).toHaveLength(2);
   const found = await dataset.where('tag = "tag1" and number > 1');
   const numbers = await Promise.all([...found].map(async (index) => (await dataset.row(index)).columns.number));
   expect(numbers.toSorted()).toEqual([3, 5]);

@@ -20,16 +20,16 @@ import { compileWhere, namesInWhere } from '../selection/where.js';
 /** Parts of an index for showing a sample and reading it. */
 const PARTS = ['key', 'offset', 'bytes', 'cls', 'width', 'height', 'orientation', 'fields', 'columns'] as const;
 /** Parts of an index by column of an expression. Every other column is a label column. */
-const PARTS_OF_COLUMN: Readonly<Record<string, IndexPart>> = {
-  key: 'key',
-  source: 'source',
-  bytes: 'bytes',
-  width: 'width',
-  height: 'height',
-  orientation: 'orientation',
-  cls: 'cls',
-  class: 'cls',
-};
+const PARTS_OF_COLUMN: ReadonlyMap<string, IndexPart> = new Map([
+  ['key', 'key'],
+  ['source', 'source'],
+  ['bytes', 'bytes'],
+  ['width', 'width'],
+  ['height', 'height'],
+  ['orientation', 'orientation'],
+  ['cls', 'cls'],
+  ['class', 'cls'],
+]);
 /** Number of samples of which indexes stay in memory, at some 150 bytes each. */
 const KEPT_SAMPLES = 200_000;
 /** Number of indexes that an expression fetches at a time: the number of connections that browsers open to a server. */
@@ -175,7 +175,7 @@ export class WebDataset implements AsyncDisposable {
   async where(text: string, options: { readonly signal?: AbortSignal | undefined } = {}): Promise<Uint32Array> {
     const { signal } = checkCallOptions('where', SIGNAL, options) as { readonly signal?: AbortSignal };
     const bind = compileWhere(text, this.classes);
-    const parts = [...new Set([...namesInWhere(text)].map((name) => PARTS_OF_COLUMN[name] ?? 'columns'))];
+    const parts = [...new Set([...namesInWhere(text)].map((name) => PARTS_OF_COLUMN.get(name) ?? 'columns'))];
     // A size of 0 means that the header was not read only if all are 0.
     if (parts.includes('width') || parts.includes('height')) parts.push('orientation', 'width');
     const { shards, files } = this.stored;
