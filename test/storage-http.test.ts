@@ -187,5 +187,6 @@ test('the error for a URL that cannot be listed, or is of an unknown kind, says 
   await expect(storage.list().next()).rejects.toThrow(/HTTP has no listings/);
   expect(await storage.entry('small')).toMatchObject({ size: 5 });
   expect(await storage.entry('none')).toBeNull();
-  await expect(openStorage('az://container/x')).rejects.toThrow(/Azure Blob Storage is not supported/);
+  for (const scheme of ['az', 'constructor'])
+    await expect(openStorage(`${scheme}://container/x`)).rejects.toThrow(/is not a supported location/);
 });

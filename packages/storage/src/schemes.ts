@@ -9,7 +9,8 @@ const opened = new LruCache<string, Promise<Storage>>(256);
 /** Opens a storage by its path or URL, without a request. Throws {@link OptionError} for an unknown scheme. */
 export async function openStorage(location: string, options: StorageOptions = {}): Promise<Storage> {
   checkStorageOptions(options);
-  const scheme = SCHEMES[schemeOf(location)];
+  const name = schemeOf(location);
+  const scheme = Object.hasOwn(SCHEMES, name) ? SCHEMES[name] : undefined;
   if (scheme === undefined) throw unknownScheme(location);
   if (!isRemote(location)) return (await scheme())(location, options);
   const key = JSON.stringify([location, options]);
