@@ -97,3 +97,10 @@ test('a shard that is replaced while its samples are sorted is stored as it was 
   }
   expect(new Set(ends)).toEqual(new Set(['converted', FileChangedError.name]));
 });
+
+test('a conversion that finds no sample leaves no files', async () => {
+  const [folder, output] = [emptyFolder(), newFolder()];
+  writeFileSync(path.join(folder, 'a.tar'), archive(entry({ name: 'README' }, 'no sample')));
+  await expect(convert(folder, output, { workers: 1 })).rejects.toThrow('There is no sample to convert');
+  expect(existsSync(output) ? readdirSync(output) : []).toEqual([]);
+});

@@ -179,15 +179,15 @@ async function convertInto(
 }
 
 /**
- * True if there is a shard that the same call would keep. Shards of a stream have no notes, because a stream starts
- * again.
+ * True if there is a shard with samples that the same call would keep. Shards of a stream have no notes, because a
+ * stream starts again.
  */
 function hasFinished(folder: OutputFolder, madeFrom: string | null): boolean {
   if (madeFrom === null || !existsSync(path.join(folder.path, PACK_NOTE_FILE))) return false;
-  return folder.noted().shards.some((stem) => readShardNote(folder.path, stem, madeFrom) !== null);
+  return folder.noted().shards.some((stem) => (readShardNote(folder.path, stem, madeFrom)?.samples ?? 0) > 0);
 }
 
-/** No shard was finished, so all files are removed. The original error is thrown even if this fails. */
+/** No shard with samples was finished, so all files are removed. The original error is thrown even if this fails. */
 async function removeMade(folder: OutputFolder, destination: Destination): Promise<void> {
   await folder.clear().catch(() => undefined);
   await destination.removeGone().catch(() => undefined);
