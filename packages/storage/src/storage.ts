@@ -8,6 +8,8 @@ export interface Source {
   readonly size: number;
   /** Version of the content. Undefined before the first answer of a server, and if the storage reports none. */
   readonly version?: string | undefined;
+  /** Compression of the last answer of a server, such as `br`, although requests ask for none. */
+  readonly compression?: string | undefined;
   /**
    * Fills `target` with the bytes from `offset` and returns their number, which is less than `target.length` only at
    * the end of the file. `target` may be in shared memory. Reads may run concurrently.

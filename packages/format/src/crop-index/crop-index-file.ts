@@ -157,7 +157,7 @@ export interface CropIndexFile {
  * changed since it was written, and {@link VersionError} if a newer version wrote it.
  */
 export async function openCropIndex(path: string, storage?: StorageOptions): Promise<CropIndexFile> {
-  return readAgainIf([CropIndexError, VersionError], path, () => openOnce(path, storage));
+  return readAgainIf([CropIndexError, VersionError], path, storage, () => openOnce(path, storage));
 }
 
 async function openOnce(path: string, storage: StorageOptions | undefined): Promise<CropIndexFile> {

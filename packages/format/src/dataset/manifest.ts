@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import {
   crc32,
   crc32Hex,
-  FileError,
   FileNotFoundError,
   flushFolder,
   ManifestError,
@@ -19,9 +18,6 @@ import type { ColumnType } from '../shard-index/shard-index.js';
 import { checkManifest, MANIFEST_VERSION } from './manifest-schema.js';
 
 export const MANIFEST_FILE = 'dataset.json';
-
-/** The first bytes of data that gzip has compressed. */
-const GZIP = Buffer.of(0x1f, 0x8b);
 
 /** One shard of a dataset. Shards are in the order of the dataset. */
 export interface ManifestShard {
@@ -152,8 +148,9 @@ export function hasSameValues(written: string, changed: string): boolean {
  * version wrote it, {@link ManifestError} if it has changed since it was written, and {@link FileError}.
  */
 export async function readManifest(folder: string, storage?: StorageOptions): Promise<Manifest> {
-  const path = shownLocation(joinLocation(folder, MANIFEST_FILE));
-  return readAgainIf([ManifestError, VersionError], folder, async () =>
+  const file = joinLocation(folder, MANIFEST_FILE);
+  const path = shownLocation(file);
+  return readAgainIf([ManifestError, VersionError], file, storage, async () =>
     parseManifest(await readText(folder, storage), path),
   );
 }
@@ -175,9 +172,7 @@ export async function parseManifest(text: string, path: string): Promise<Manifes
 
 async function readText(folder: string, storage: StorageOptions | undefined): Promise<string> {
   try {
-    const bytes = Buffer.from(await readWhole(joinLocation(folder, MANIFEST_FILE), storage));
-    if (isRemote(folder) && bytes.subarray(0, GZIP.length).equals(GZIP)) throw compressed(folder);
-    return bytes.toString();
+    return Buffer.from(await readWhole(joinLocation(folder, MANIFEST_FILE), storage)).toString();
   } catch (cause) {
     if (!(cause instanceof FileNotFoundError)) throw cause;
     if (!isRemote(folder) && !(await isDirectory(folder))) throw cause;
@@ -220,15 +215,6 @@ function checkVersion(json: unknown, path: string): void {
   if (typeof found !== 'number' || !(found > MANIFEST_VERSION)) return;
   const message = `${path} has version ${found}, but this shardtool reads versions up to ${MANIFEST_VERSION}; update shardtool.`;
   throw new VersionError({ path, found, known: MANIFEST_VERSION }, message);
-}
-
-/** The error for a server that ignores ranges and compresses its answers: the file itself may be right. */
-function compressed(folder: string): FileError {
-  const path = shownLocation(joinLocation(folder, MANIFEST_FILE));
-  return new FileError(
-    { path },
-    `${path} cannot be read: its server compresses it (gzip), which must be turned off; or copy the dataset to this machine first.`,
-  );
 }
 
 function damaged(path: string, what: string, cause?: unknown): ManifestError {

@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
 import { mkdtemp, readdir, rm, stat } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { FileError, OptionError, ShardIndexError, ShardtoolError, VersionError } from '@shardtool/base';
@@ -336,5 +338,22 @@ test('a remote index of up to 256 KiB is fetched with one request', async () => 
     expect(server.asked).toHaveLength(1);
   } finally {
     await server.stop();
+  }
+});
+
+test('an index that its server compresses has not changed: the error names the compression', async () => {
+  const server = createServer((_, answer) => {
+    answer.writeHead(200, { 'content-encoding': 'br', 'content-length': 4 }).end('cut!');
+  });
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+  try {
+    const { port } = server.address() as AddressInfo;
+    for (const choice of [undefined, { parts: ['key'] }] as const) {
+      const read = readShardIndex(`http://127.0.0.1:${port}/0.parquet`, choice as undefined);
+      await expect(read).rejects.toThrow('0.parquet cannot be read: its server compresses it (br)');
+    }
+  } finally {
+    server.closeAllConnections();
+    server.close();
   }
 });

@@ -167,7 +167,7 @@ export async function readShardIndex(
   choice?: IndexChoice<IndexPart>,
   storage?: StorageOptions,
 ): Promise<Partial<ShardIndex>> {
-  return readAgainIf([ShardIndexError, VersionError], path, async () => {
+  return readAgainIf([ShardIndexError, VersionError], path, storage, async () => {
     if (choice !== undefined && isRemote(path)) return readRemote(path, choice, storage);
     const bytes = await readWhole(path, storage);
     const shown = shownLocation(path);

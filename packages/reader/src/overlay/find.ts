@@ -29,7 +29,7 @@ export async function readOverlays(location: string, overlay: string, storage?: 
   const chain: Overlay[] = [];
   let file = overlayPath(location, overlay);
   for (;;) {
-    const found = await readAgainIf([OverlayError], file, () => readOverlay(file, location, storage));
+    const found = await readAgainIf([OverlayError], file, storage, () => readOverlay(file, location, storage));
     const above = chain[0];
     if (above !== undefined && above.parent!.hash !== found.hash) {
       const shown = shownLocation(file);

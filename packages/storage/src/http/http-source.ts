@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { FileChangedError, FileError, FileNotFoundError, RequestRejectedError } from '@shardtool/base';
 import type { Expected, Source, StorageCounts } from '../storage.js';
+import { compressedByServer, compressionOf } from './compression.js';
 import { parseContentRange } from './content-range.js';
 import { type Answer, exchange, type HttpRequest } from './exchange.js';
 import { type Hedging, hedged } from './hedge.js';
@@ -61,6 +62,7 @@ class RemoteSource implements Source {
   readonly #file: RemoteFile;
   readonly #expected: Expected;
   #pinned: Pinned | null = null;
+  #compression: string | undefined;
   /** Bytes that came with the size. */
   #known: Known | null = null;
 
@@ -72,6 +74,10 @@ class RemoteSource implements Source {
 
   get version(): string | undefined {
     return this.#file.commit ?? this.#pinned?.version;
+  }
+
+  get compression(): string | undefined {
+    return this.#compression;
   }
 
   get size(): number {
@@ -178,7 +184,11 @@ class RemoteSource implements Source {
     const { counts } = this.#file;
     const condition = this.#condition();
     const request = await this.#file.request('GET', { range, 'accept-encoding': 'identity', ...condition });
-    return exchange(request, { counts, fresh, signal, place });
+    const placed = (status: number, headers: IncomingHttpHeaders) => {
+      this.#compression = compressionOf(headers);
+      return place(status, headers);
+    };
+    return exchange(request, { counts, fresh, signal, place: placed });
   }
 
   #condition(): Record<string, string> {
@@ -243,6 +253,7 @@ class RemoteSource implements Source {
 
   #ignoresRanges(): FileError {
     const path = this.location;
+    if (this.#compression !== undefined) return compressedByServer(path, this.#compression);
     return new FileError(
       { path },
       `${path} cannot be read in parts: its server ignores range requests. Use a server that supports them, or copy the file to this machine first.`,
