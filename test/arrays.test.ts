@@ -1,11 +1,12 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { encodeNpyHeader } from '@shardtool/format';
-import { type Batch, openDataset } from '@shardtool/reader';
+import { type Batch, type LoaderOptions, openDataset } from '@shardtool/reader';
 import { pack, Writer } from '@shardtool/writer';
 import { afterAll, expect, test } from 'vitest';
 import { shardtool } from './cli-here.js';
 import { emptyFolder, removeFolders } from './datasets.js';
+import { newFolder } from './pack-workbench.js';
 
 afterAll(removeFolders);
 
@@ -48,6 +49,38 @@ function numbersOf(batch: Pick<Batch, 'arrays' | 'fields' | 'labels' | 'size'>):
     return number;
   });
 }
+
+test('an RGB image in Fortran order is an image, and gives the pixels of the same image in C order', async () => {
+  const [height, width] = [20, 30];
+  const at = (y: number, x: number, channel: number) => (y * 7 + x * 3 + channel * 50) % 256;
+  const inC = new Uint8Array(height * width * 3);
+  const inFortran = new Uint8Array(height * width * 3);
+  for (let y = 0; y < height; y++) {
+    for (let x = 0; x < width; x++) {
+      for (let channel = 0; channel < 3; channel++) {
+        inC[(y * width + x) * 3 + channel] = at(y, x, channel);
+        inFortran[y + height * (x + width * channel)] = at(y, x, channel);
+      }
+    }
+  }
+  const header = Buffer.from(encodeNpyHeader('|u1', [height, width, 3]));
+  const ofFortran = Buffer.from(header.toString('latin1').replace('False', 'True '), 'latin1');
+  const images = async (head: Buffer, values: Uint8Array, options: LoaderOptions) => {
+    const output = newFolder();
+    const writer = new Writer(output);
+    // The headers of later images are known, so that a loader may read only their crops.
+    for (const key of ['a', 'b', 'c']) await writer.add({ key, npy: Buffer.concat([head, values]) });
+    await writer.close();
+    await using dataset = await openDataset(output);
+    await using loader = dataset.loader({ workers: 1, batchSize: 3, checksum: 'never', ...options });
+    for await (const batch of loader) return Buffer.from(batch.images!);
+  };
+  const crop = { transform: [{ name: 'randomResizedCrop', size: 8 }] } as const;
+  for (const options of [{}, { transform: [{ name: 'centerCrop', size: [10, 12] }] }, crop] as const) {
+    const expected = await images(header, inC, options);
+    expect(await images(ofFortran, inFortran, options)).toEqual(expected);
+  }
+});
 
 test('a folder of arrays is packed, and its shuffled batches have each array with its caption and class', async () => {
   const output = path.join(emptyFolder(), 'out');

@@ -1,10 +1,12 @@
 import { NpyError } from '@shardtool/base';
 import { encodeNpyHeader, type NpyHeader, readNpyHeader } from './header.js';
 
-/** The location of the pixels of an uncompressed image: uint8 [height, width, 3] in C order. */
+/** The location of the pixels of an uncompressed image: uint8 [height, width, 3]. */
 export interface NpyImage {
   readonly width: number;
   readonly height: number;
+  /** True if the values are in Fortran order: those of a column of one channel follow each other. */
+  readonly fortranOrder: boolean;
   /** Offset of the first pixel, in bytes. */
   readonly offset: number;
 }
@@ -24,15 +26,14 @@ export function readNpyImage(bytes: Uint8Array): NpyImage {
 export function probeNpyImage(bytes: Uint8Array): NpyImage {
   const header = readNpyHeader(bytes);
   const [height = 0, width = 0, channels = 0] = header.shape;
-  const isImage = header.shape.length === 3 && channels === 3 && isBytes(header) && width > 0 && height > 0;
+  const isImage = header.shape.length === 3 && channels === 3 && hasBytes(header) && width > 0 && height > 0;
   if (!isImage) {
     throw new NpyError(
       {},
-      `it is an array of ${header.dtype} of the shape (${header.shape.join(', ')})${header.fortranOrder ? ' in Fortran order' : ''}, ` +
-        'but an image must be uint8 (height, width, 3)',
+      `it is an array of ${header.dtype} of the shape (${header.shape.join(', ')}), but an image must be uint8 (height, width, 3)`,
     );
   }
-  return { width, height, offset: header.offset };
+  return { width, height, fortranOrder: header.fortranOrder, offset: header.offset };
 }
 
 /** An image as a `.npy` file. `pixels` is [height, width, 3]. */
@@ -41,6 +42,10 @@ export function encodeNpyImage(pixels: Uint8Array, width: number, height: number
 }
 
 /** Whether the values are single bytes in C order. */
-export function isBytes({ dtype, fortranOrder }: NpyHeader): boolean {
-  return !fortranOrder && (dtype === '|u1' || dtype === 'u1' || dtype === '<u1' || dtype === '|b1');
+export function isBytes(header: NpyHeader): boolean {
+  return !header.fortranOrder && hasBytes(header);
+}
+
+function hasBytes({ dtype }: NpyHeader): boolean {
+  return dtype === '|u1' || dtype === 'u1' || dtype === '<u1' || dtype === '|b1';
 }

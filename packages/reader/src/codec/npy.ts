@@ -23,7 +23,7 @@ export interface StoredImage {
 /** Uncompressed images. Nothing is decoded; the required rows are copied. */
 export class NpyCodec implements ImageCodec {
   readonly name = 'npy';
-  #image: NpyImage = { width: 0, height: 0, offset: 0 };
+  #image: NpyImage = { width: 0, height: 0, fortranOrder: false, offset: 0 };
   /** Parsed headers. Parsing a header takes as long as copying the pixels. */
   readonly #known = new Map<string, NpyImage>();
   readonly #head = new Uint8Array(USUAL_HEADER);
@@ -45,7 +45,9 @@ export class NpyCodec implements ImageCodec {
     image.read(0, this.#head, 0, USUAL_HEADER);
     if (!isNpy(this.#head) || npyValuesOffset(this.#head) !== USUAL_HEADER) return null;
     const known = this.#known.get(headerOf(this.#head));
-    if (known === undefined || image.bytes < known.offset + known.width * known.height * 3) return null;
+    // In Fortran order, the values of a crop are all over the image.
+    if (known === undefined || known.fortranOrder) return null;
+    if (image.bytes < known.offset + known.width * known.height * 3) return null;
     this.#image = known;
     return { width: known.width, height: known.height, reducible: false };
   }
@@ -73,12 +75,29 @@ export class NpyCodec implements ImageCodec {
 
   /** Copies whole rows in one call, which is faster than copying the part of each row. */
   decodeRegion(bytes: Uint8Array, crop: Rect, _reduction: Reduction, scratch: Scratch): Pixels {
+    if (this.#image.fortranOrder) return this.#inCOrder(bytes, crop, scratch);
     const stride = this.#image.width * 3;
     const first = this.#image.offset + crop.y * stride;
     const rows = crop.height * stride;
     const address = scratch.allocate(rows + SOURCE_SLACK_BYTES);
     scratch.memory.set(bytes.subarray(first, first + rows), address);
     return { offset: address + crop.x * 3, stride, warnings: 0 };
+  }
+
+  /** Copies the crop value by value. */
+  #inCOrder(bytes: Uint8Array, crop: Rect, scratch: Scratch): Pixels {
+    const { width, height, offset } = this.#image;
+    const stride = crop.width * 3;
+    const address = scratch.allocate(stride * crop.height + SOURCE_SLACK_BYTES);
+    const target = scratch.memory;
+    for (let channel = 0; channel < 3; channel++) {
+      for (let x = 0; x < crop.width; x++) {
+        const from = offset + (channel * width + crop.x + x) * height + crop.y;
+        const to = address + x * 3 + channel;
+        for (let y = 0; y < crop.height; y++) target[to + y * stride] = bytes[from + y]!;
+      }
+    }
+    return { offset: address, stride, warnings: 0 };
   }
 
   /** Always 0: {@link header} has checked the length, and nothing else can be wrong. */
