@@ -7,7 +7,9 @@ import { convert } from '@shardtool/writer';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { putVarint } from '#format/parquet/varint';
+import { shardtool } from './cli-here.js';
 import { emptyFolder } from './datasets.js';
+import { writeDatabase } from './lmdb-shards.js';
 import { newFolder } from './pack-workbench.js';
 import { TIMES } from './repetitions.js';
 
@@ -304,4 +306,17 @@ test('two Datums whose keys differ only in their extensions are not converted to
   const file = encodedDatums(['a/1.jpg', 'a/1.png', 'a/2.jpg'], (i) => [0x28, i]);
   const error = await convert(file, newFolder()).catch((thrown: unknown) => thrown);
   expect(error).toMatchObject({ name: 'DuplicateKeyError', key: 'a/1' });
+});
+
+test('keys with extensions become no tars, and the error names a format that stores them', async () => {
+  const images = writeDatabase(newFolder(), [['cat/1.jpg', 9, 1]]);
+  const { code, stderr } = await shardtool('convert', images, newFolder());
+  expect(code).toBe(1);
+  expect(stderr).toMatch(
+    /the key "cat\/1\.jpg" would read back under another name, .*; choose another key, or set --format msgpack\.\n$/,
+  );
+  const shards = newFolder();
+  await convert(images, shards, { format: 'msgpack' });
+  await using dataset = await openDataset(shards);
+  expect((await dataset.get('cat/1.jpg')).fields.jpg).toHaveLength(9);
 });

@@ -1,4 +1,12 @@
-import { EntryNameError, KeyLengthError, OptionError, optionName, SampleSizeError, sentence } from '@shardtool/base';
+import {
+  EntryNameError,
+  KeyLengthError,
+  OptionError,
+  option,
+  optionName,
+  SampleSizeError,
+  sentence,
+} from '@shardtool/base';
 import { KEY_ENTRY } from './sample-codec.js';
 import { whyUnsafe } from './sample-name.js';
 
@@ -15,6 +23,8 @@ export interface SampleRules {
   /** Maximum length of one payload, in bytes; absent if there is no limit. */
   readonly maxFieldBytes?: number;
   whyNotKey(key: string): string | null;
+  /** A format that stores the keys that are refused by {@link whyNotKey}. */
+  readonly formatOfOtherKeys?: string;
   whyNotField(name: string): string | null;
   /** Throws {@link SampleSizeError} if a whole sample, with names and headers, exceeds the limit of the layout. */
   checkStored?(shard: string, key: string, fields: readonly FieldSize[]): void;
@@ -70,12 +80,13 @@ export class SampleCheck {
   check(key: string, fields: readonly FieldSize[]): void {
     const shard = this.#shard;
     const { maxKeyBytes, maxFields } = this.#rules;
-    const reason = whyUnsafe(key) ?? whyNotText(key) ?? this.#rules.whyNotKey(key);
-    if (reason !== null) {
-      throw new EntryNameError(
-        { shard, key },
-        `${shard}: the key ${JSON.stringify(key)} ${reason}; choose another key.`,
-      );
+    const reason = whyUnsafe(key) ?? whyNotText(key);
+    const ofLayout = reason === null ? this.#rules.whyNotKey(key) : null;
+    if (reason !== null || ofLayout !== null) {
+      const { formatOfOtherKeys: format } = this.#rules;
+      const other = ofLayout === null || format === undefined ? '' : sentence`, or set ${option('format', format)}`;
+      const message = sentence`${shard}: the key ${JSON.stringify(key)} ${reason ?? ofLayout}; choose another key${other}.`;
+      throw new EntryNameError({ shard, key }, message);
     }
     // A UTF-16 code unit takes at most three bytes.
     if (key.length * 3 > maxKeyBytes) this.#checkKeyBytes(key, maxKeyBytes);

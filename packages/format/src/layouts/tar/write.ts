@@ -14,7 +14,11 @@ const END_BYTES = 2 * BLOCK_BYTES;
 export const RULES: SampleRules = {
   maxKeyBytes: Number.POSITIVE_INFINITY,
   maxFields: Number.POSITIVE_INFINITY,
-  whyNotKey: (key) => (readsBack(key, 'x') ? null : 'would read back under another name (its last part has no dot)'),
+  whyNotKey: (key) =>
+    readsBack(key, 'x')
+      ? null
+      : 'would read back under another name, since a tar separates key and field at the first dot',
+  formatOfOtherKeys: 'msgpack',
   whyNotField: (name) => (readsBack('x', name) ? null : 'would read back under another name (in lower case)'),
 };
 
