@@ -203,7 +203,7 @@ const MISTAKES: readonly (readonly [line: string, code: number, message: string]
   [
     'bench cut --batch-size 20',
     1,
-    '…000000.tar ends at byte 100000, but its index refers to bytes up to …: it was truncated or replaced since it was packed. Run "shardtool verify" on the dataset.',
+    'cut/000000.tar ends at byte 100000, but its index refers to bytes up to …: it was truncated or replaced since it was packed; restore it, or repair the dataset with "shardtool verify --fix".',
   ],
   ['bench gone --batch-size 20', 1, 'gone/000000.tar cannot be opened: no such file or folder.'],
   ['ls az://x/y', 2, 'az://x/y is not a supported location: give a path, or a URL that begins with …'],

@@ -1,4 +1,5 @@
 import { countOf, OptionError, optionName, ShardtoolError, sentence } from '@shardtool/base';
+import { shownLocation } from '@shardtool/storage';
 import { formatOf, isRgb } from '../codec/pixel-format.js';
 import type { StoredDataset } from '../dataset/stored-dataset.js';
 import type { TransformInput } from '../transform/transform.js';
@@ -331,7 +332,7 @@ export class Loader<Content extends BatchContent = BatchContent>
       origin: order.origin,
       cuts,
       readsAllFirst: order.unit === 'sample',
-      shardName: (shard) => shards[shard]!.name,
+      shardAt: (shard) => ({ name: shards[shard]!.name, path: shownLocation(shards[shard]!.path) }),
       nextEpoch: async (demand): Promise<FedEpoch | null> => {
         const place = next;
         const { epoch, position } = place;

@@ -1,4 +1,4 @@
-import { closeSync, mkdtempSync, openSync, rmSync, statSync, utimesSync } from 'node:fs';
+import { closeSync, mkdtempSync, openSync, rmSync, statSync, truncateSync, utimesSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { FileChangedError } from '@shardtool/base';
@@ -21,11 +21,6 @@ async function tarWithoutIndex() {
   }
   writer.finish();
   closeSync(fd);
-  return { file, layout };
-}
-
-test('a shard without an index that is changed while it is read ends with an error', async () => {
-  const { file, layout } = await tarWithoutIndex();
   const shard = {
     name: 'a.tar',
     stem: 'a',
@@ -36,7 +31,11 @@ test('a shard without an index that is changed while it is read ends with an err
     cropsPath: null,
     record: null,
   } as const;
-  const target = { layout, columnTypes: new Map(), maxSampleBytes: 1 << 20 };
+  return { file, shard, target: { layout, columnTypes: new Map(), maxSampleBytes: 1 << 20 } };
+}
+
+test('a shard without an index that is changed while it is read ends with an error', async () => {
+  const { file, shard, target } = await tarWithoutIndex();
   const readAll = async (change: () => void) => {
     const samples = await openShardSamples(shard, target);
     onTestFinished(() => samples.close());
@@ -52,4 +51,12 @@ test('a shard without an index that is changed while it is read ends with an err
     ['two', 7],
   ]);
   await expect(readAll(() => utimesSync(file, 1, 1))).rejects.toThrow(FileChangedError);
+});
+
+test('a shard without an index that is cut short before its samples are read has changed: it has no index to restore', async () => {
+  const { file, shard, target } = await tarWithoutIndex();
+  const samples = await openShardSamples(shard, target);
+  onTestFinished(() => samples.close());
+  truncateSync(file, 1024);
+  await expect(samples.read(false).next()).rejects.toThrow(`${file} has changed while it was converted`);
 });

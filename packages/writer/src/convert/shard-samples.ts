@@ -9,7 +9,7 @@ import {
   renumberClasses,
   type ShardIndex,
 } from '@shardtool/format';
-import { Dataset, fieldBytes, type Sample } from '@shardtool/reader';
+import { Dataset, fieldBytes, type Sample, ShardLengthError } from '@shardtool/reader';
 import type { DatasetShard } from '../shard/dataset-shards.js';
 import { HELD_BYTES } from '../shard/large-sample.js';
 import type { ShardTarget } from '../shard/new-shard.js';
@@ -17,7 +17,7 @@ import { fieldOf, type NewField, type SampleFacts, withClass } from '../shard/pu
 import type { StoredSample } from '../shard/put-stored.js';
 import { SeenKeys } from '../shard/seen-keys.js';
 import { PIECE_BYTES } from '../source/ahead/file-access.js';
-import { checkSame, type FoundIndex, findIndex } from './found-index.js';
+import { changed, checkSame, type FoundIndex, findIndex } from './found-index.js';
 import { SPLIT_COLUMN } from './input/foreign-columns.js';
 import { type Recast, recastIndex } from './input/recast.js';
 import { type ViewedShard, wholeIndex } from './input/view.js';
@@ -138,6 +138,8 @@ async function samplesOf(
     try {
       yield* stored(mayBeLarge);
     } catch (error) {
+      // The index was made from the headers of this shard, and it was longer then.
+      if (isWalked && error instanceof ShardLengthError) throw changed(input);
       // A damaged payload that is stored compressed is first found here, by the function that reads bytes.
       throw error instanceof FileError && error.cause instanceof DamagedShardError ? error.cause : error;
     }

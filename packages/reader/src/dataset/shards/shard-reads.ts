@@ -229,7 +229,7 @@ export class ShardReads implements ReadingCosts {
       throw new Kind({ shard: name, path: shown, offset }, message, { cause });
     }
     if (got < target.length) {
-      throw shardTooShort(shownLocation(path), offset + got, offset + target.length, name);
+      throw shardTooShort({ name, path: shownLocation(path) }, offset + got, offset + target.length);
     }
   }
 

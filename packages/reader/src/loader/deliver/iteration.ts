@@ -11,7 +11,7 @@ import { type FedEpoch, Feeder } from './feed/feeder.js';
 import { RowJobs } from './feed/row-jobs.js';
 import { warnNarrowed } from './narrowed.js';
 import type { PendingBatch } from './pending-batch.js';
-import type { BadRowOptions } from './rows/bad-rows.js';
+import type { BadRowOptions, ShardAt } from './rows/bad-rows.js';
 import { TextChoice } from './rows/text-choice.js';
 import type { Statistics } from './statistics.js';
 import { warnUnlabelled } from './unlabelled.js';
@@ -25,7 +25,7 @@ export interface IterationOptions {
   readonly reuse: CheckedOptions['reuse'];
   readonly origin: SampleOrigin;
   readonly cuts: CutShards;
-  readonly shardName: (shard: number) => string;
+  readonly shardAt: ShardAt;
   /** All samples are read before the first epoch. */
   readonly readsAllFirst: boolean;
   /** The next epoch to feed, or null after the last. */
@@ -42,7 +42,7 @@ export class Iteration {
   #current: Batch | null = null;
 
   constructor(options: IterationOptions) {
-    const { engine, output, statistics, onBad, isRepeated, reuse, origin, shardName } = options;
+    const { engine, output, statistics, onBad, isRepeated, reuse, origin, shardAt } = options;
     const { whole, mixes, image, extraFields, annotations, fields } = output;
     this.#options = options;
     const jobs = new RowJobs({
@@ -64,7 +64,7 @@ export class Iteration {
       whole,
       labels: output.labels,
       captionSampling: output.drawsTexts ? new TextChoice(origin.seeds) : null,
-      badRows: { engine, statistics, shardName, onBad, isRepeated, output: output.batch, extraFields },
+      badRows: { engine, statistics, shardAt, onBad, isRepeated, output: output.batch, extraFields },
     });
     this.#delivery = delivery;
     this.#finish = {

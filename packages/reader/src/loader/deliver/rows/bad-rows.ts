@@ -43,10 +43,13 @@ export function clauseOf(reason: string | Sentence): string | Sentence {
   return typeof last === 'string' ? new Sentence([...reason.parts.slice(0, -1), last.replace(/\.$/, '')]) : reason;
 }
 
+/** Returns the name of a shard, and its path for messages. */
+export type ShardAt = (shard: number) => { readonly name: string; readonly path: string };
+
 export interface BadRowOptions {
   readonly engine: Engine;
   readonly statistics: Statistics;
-  readonly shardName: (shard: number) => string;
+  readonly shardAt: ShardAt;
   readonly onBad: 'raise' | 'skip' | 'replace';
   readonly output: BatchOutput;
   readonly extraFields: readonly ExtraField[];
@@ -64,7 +67,8 @@ export function judgeRow(
   options: BadRowOptions,
 ): boolean {
   const { onBad } = options;
-  const sample = whereabouts(pending.blocks[row]!, pending.items[row]!, options);
+  const [block, item] = [pending.blocks[row]!, pending.items[row]!];
+  const sample = whereabouts(block, item, options);
   const { shard, key } = sample;
   // Skipping such samples would silently select samples by size.
   if (isOtherSize) throw otherSize(reason, sample, options.output);
@@ -77,7 +81,7 @@ export function judgeRow(
   }
   if (dropped) pending.dropped.add(row);
   else if (onBad === 'raise') {
-    if (cut !== undefined) throw shardTooShort(shard, cut.end, cut.needed);
+    if (cut !== undefined) throw shardTooShort(options.shardAt(block.shard[item]!), cut.end, cut.needed);
     const what = sentence`${shard}: sample "${key}" cannot be used: ${clauseOf(reason)}.`;
     throw new BadSampleError(
       sample,
@@ -204,7 +208,7 @@ export function countBadRows(pending: PendingBatch, { statistics, onBad }: BadRo
 export function stepError(
   pending: PendingBatch,
   { row, reason, stack }: Trouble,
-  options: Pick<BadRowOptions, 'shardName'>,
+  options: Pick<BadRowOptions, 'shardAt'>,
 ): CustomStepError {
   const cause = Object.assign(new Error(String(reason)), { stack });
   const at = Math.max(0, row);
@@ -216,7 +220,7 @@ export function stepError(
 function whereabouts(
   block: Block,
   item: number,
-  { shardName }: Pick<BadRowOptions, 'shardName'>,
+  { shardAt }: Pick<BadRowOptions, 'shardAt'>,
 ): { shard: string; key: string } {
-  return { shard: shardName(block.shard[item]!), key: keyOf(block, item) };
+  return { shard: shardAt(block.shard[item]!).name, key: keyOf(block, item) };
 }
