@@ -162,6 +162,12 @@ test('a resize that needs more working memory than available throws an error wit
   );
 });
 
+test('a resize of an image with a longer side than any JPEG names a remedy that helps', () => {
+  const small = new GuardedKernel({ sourceColumns: 8, sourceRows: 8, width: 8, height: 8 }, 1 << 20);
+  const resize = () => small.resize(noise(70_000, 1, 6), wholeAxis(70_000, 50), wholeAxis(1, 1), 'uint8-nhwc');
+  expect(resize).toThrow(/sides of up to 65535 pixels: crop before the resize, or pack smaller images$/);
+});
+
 test('the module has no data and no memory, so that many instances can share one memory', () => {
   const bytes = readFileSync(createRequire(import.meta.url).resolve('#reader/kernels/resize.wasm'));
   const sections = sectionsOf(bytes);

@@ -1,7 +1,7 @@
 import { OptionError } from '@shardtool/base';
 import { isRgb } from '../codec/pixel-format.js';
 import { CROP_STATE_BYTES } from '../kernels/crop-index.js';
-import { scratchBytes } from '../kernels/resize.js';
+import { LONGEST_SIDE, scratchBytes } from '../kernels/resize.js';
 import { WIDE_BLOCK_BYTES } from '../kernels/wide-resize.js';
 import { LARGEST_SIDE } from '../transform/crops.js';
 import type { DrawnName } from '../transform/drawn-steps.js';
@@ -66,8 +66,6 @@ function wideBytes(transform: CompiledTransform, maxPixels: number): number {
   );
 }
 
-/** The longest side that a JPEG can have, in pixels. */
-const LONGEST_SIDE = 65_535;
 /** The tables of both axes for the largest resize (`kernels/exact-resize.ts`, `kernels/wide-resize.ts`). */
 const RESIZE_TABLE_BYTES = 8 << 20;
 /** Padding: up to 31 bytes at the end of each decoded row. */

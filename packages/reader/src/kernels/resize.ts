@@ -53,6 +53,9 @@ export interface LargestResize {
   readonly halfWidth?: number;
 }
 
+/** The longest side that a JPEG can have, in pixels. Working memory is for sources of up to this length. */
+export const LONGEST_SIDE = 65_535;
+
 /** Number of bytes after the last source pixel that may be read. They must be inside the memory. */
 export const SOURCE_SLACK_BYTES = 16;
 
@@ -199,9 +202,17 @@ export class ResizeKernel {
   }
 
   #tooSmall(x: Table, y: Table, bytes: number): DecodeBufferError {
+    const [columns, rows] = [x.hi - x.lo, y.hi - y.lo];
+    if (Math.max(columns, rows) > LONGEST_SIDE) {
+      return new DecodeBufferError(
+        {},
+        `a resize of ${columns}x${rows} pixels to ${x.axis.count}x${y.axis.count} needs more working memory than there is for ` +
+          `sides of up to ${LONGEST_SIDE} pixels: crop before the resize, or pack smaller images`,
+      );
+    }
     return new DecodeBufferError(
       {},
-      `a resize of ${x.hi - x.lo}x${y.hi - y.lo} pixels to ${x.axis.count}x${y.axis.count} needs ` +
+      `a resize of ${columns}x${rows} pixels to ${x.axis.count}x${y.axis.count} needs ` +
         `${megabytes(2 * TABLES_BYTES + bytes)} of decode memory, but a worker has ` +
         `${megabytes(2 * TABLES_BYTES + this.#buffersBytes)} for it: use fewer workers or a smaller batch, or crop before the resize`,
     );
