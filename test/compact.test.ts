@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { readManifest } from '@shardtool/format';
 import { addOverlay, openDataset } from '@shardtool/reader';
@@ -14,8 +14,8 @@ import {
   restoreVersion,
   verify,
 } from '@shardtool/writer';
-import { describe, expect, test } from 'vitest';
-import { type BucketServer, useBucketServer } from './bucket-server.js';
+import { describe, expect, test, vi } from 'vitest';
+import { type BucketAsk, type BucketServer, useBucketServer } from './bucket-server.js';
 import { shardtool } from './cli-here.js';
 import { emptyFolder } from './datasets.js';
 import { jpeg, newFolder } from './pack-workbench.js';
@@ -228,6 +228,49 @@ test.each([
     }
   },
 );
+
+/** Runs a command, and sends it SIGTERM with the first request that `isMoment`. */
+async function interrupted(isMoment: (ask: BucketAsk) => boolean, ...command: string[]) {
+  const others = process.listeners('SIGTERM');
+  server.fault = (ask) => {
+    if (!isMoment(ask)) return undefined;
+    for (const stop of process.listeners('SIGTERM')) if (!others.includes(stop)) stop('SIGTERM');
+    return undefined;
+  };
+  const outcome = await shardtool(...command);
+  server.fault = () => undefined;
+  return outcome;
+}
+
+test('a compaction that a signal stops says that the version is the same, and that files may remain', async () => {
+  const output = 's3://compact/shards';
+  await daily(output);
+  const { identity } = await readManifest(output);
+  const { code, stderr } = await interrupted(
+    ({ method, key }) => method === 'PUT' && key.endsWith('.tar'),
+    'compact',
+    output,
+  );
+  expect(code).toBe(143);
+  expect(stderr).toContain(
+    `The current version of ${output} is unchanged, but files of the unfinished compaction may remain`,
+  );
+  expect((await readManifest(output)).identity).toBe(identity);
+});
+
+test('gc --dry-run of a bucket leaves no folder if a signal stops it', async () => {
+  const output = 's3://compact/shards';
+  await daily(output);
+  const temporary = emptyFolder();
+  vi.stubEnv('TMPDIR', temporary);
+  try {
+    const isList = ({ query }: BucketAsk) => query.has('list-type');
+    const { code } = await interrupted(isList, 'gc', output, '--keep', '1', '--dry-run');
+    expect([code, readdirSync(temporary)]).toEqual([143, []]);
+  } finally {
+    vi.unstubAllEnvs();
+  }
+});
 
 test('the columns of inspect are kept', async () => {
   const output = newFolder();

@@ -22,7 +22,10 @@ export const compactCommand = command({
   handler: async ({ dataset, maxShardBytes, maxShardSamples, staging, dryRun, json, quiet }) => {
     const { compactDataset } = await import('@shardtool/writer');
     const shown = escapeControls(dataset);
-    const report = await stoppable(` Nothing of ${dataset} has changed.`, (signal) =>
+    const remedy = dryRun
+      ? ''
+      : ` The current version of ${dataset} is unchanged, but files of the unfinished compaction may remain: repeat the command to finish it.`;
+    const report = await stoppable(remedy, (signal) =>
       compactDataset(dataset, { maxShardBytes, maxShardSamples, staging, dryRun, signal }),
     );
     if (json) return print(JSON.stringify(report));

@@ -3,6 +3,7 @@ import { command } from '../../command.js';
 import { BASE_ARGUMENT } from '../../options/arguments.js';
 import { duration, wholeNumber } from '../../options/flags.js';
 import { QUIET_FLAG } from '../../options/output-flags.js';
+import { stoppable } from '../../terminal/interrupt.js';
 import { print } from '../../terminal/outcome.js';
 import { countOf, formatSize } from '../../terminal/size.js';
 
@@ -39,7 +40,8 @@ export const gcCommand = command({
   ],
   handler: async ({ dataset, keep, olderThan, dryRun, json, quiet }) => {
     const { collectGarbage } = await import('@shardtool/writer');
-    const report = await collectGarbage(dataset, { keep, olderThan, dryRun });
+    const remedy = dryRun ? '' : ` Repeat the command to remove the rest from ${dataset}.`;
+    const report = await stoppable(remedy, (signal) => collectGarbage(dataset, { keep, olderThan, dryRun, signal }));
     if (json) return print(JSON.stringify(report));
     if (quiet) return;
     const { keptVersions, removedVersions, removedFiles, removedBytes } = report;
