@@ -1,6 +1,6 @@
 /** Paths of the sidecar files of shards on a disk, the software that wrote them, and paths for new ones. */
 import { createHash } from 'node:crypto';
-import { constants } from 'node:fs';
+import { constants, existsSync, renameSync } from 'node:fs';
 import { access, open, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import path from 'node:path';
@@ -111,11 +111,22 @@ export function removeAbandonedSidecars(shardPaths: readonly string[]): void {
  */
 export function sideFolder(folder: string): string | null {
   const cache = process.env.XDG_CACHE_HOME || homeCache();
-  const base = process.env.SHARDTOOL_SIDECARS || (cache && path.join(cache, 'shardtool', 'beside'));
+  const base = process.env.SHARDTOOL_SIDECARS || (cache && cacheFolder(path.join(cache, 'shardtool')));
   if (base === null) return null;
   // The query of a URL may be a secret, and does not identify the location.
   const place = isRemote(folder) ? folder.replace(/\?.*$/s, '') : path.resolve(folder);
   return path.join(base, createHash('sha256').update(place).digest('hex').slice(0, 32));
+}
+
+/** The folder of all sidecars below the cache folder. It is renamed if it has its name of earlier builds, because overlays are in it. */
+function cacheFolder(cache: string): string {
+  const [folder, earlier] = [path.join(cache, 'sidecars'), path.join(cache, 'beside')];
+  try {
+    if (existsSync(earlier) && !existsSync(folder)) renameSync(earlier, folder);
+  } catch {
+    // Another process has renamed it, or the cache folder is read-only.
+  }
+  return folder;
 }
 
 function homeCache(): string | null {

@@ -139,6 +139,22 @@ test('if every name next to the shard is taken, the index is kept in a folder of
   expect(existsSync(path.dirname(side))).toBe(true);
 });
 
+test('the folder of this machine keeps its files when it gets its new name', () => {
+  const earlier = path.join(folder, 'shardtool', 'beside');
+  mkdirSync(earlier, { recursive: true });
+  writeFileSync(path.join(earlier, 'x'), OURS);
+  vi.stubEnv('SHARDTOOL_SIDECARS', '');
+  vi.stubEnv('XDG_CACHE_HOME', folder);
+  try {
+    const side = sideFolder(at(''))!;
+    expect(path.dirname(side)).toBe(path.join(folder, 'shardtool', 'sidecars'));
+    expect(existsSync(path.join(side, '..', 'x'))).toBe(true);
+    expect(existsSync(earlier)).toBe(false);
+  } finally {
+    vi.stubEnv('SHARDTOOL_SIDECARS', path.join(folder, 'side'));
+  }
+});
+
 test('the index of a remote shard is kept in a folder of this machine, for this version of the shard', async () => {
   let etag = '"1"';
   const server = http.createServer((_, response) => response.writeHead(200, { etag, 'content-length': 5 }).end());
