@@ -73,7 +73,13 @@ export const JSON_SHAPES: Readonly<Record<string, Shape>> = {
       unlabelled: 'int',
       missingFiles: 'int',
     },
-    ...{ 'changes?': 'any', 'keptOptions?': 'any', 'splits?': ['any'], 'splitSidecars?': ['text'] },
+    ...{
+      'changes?': 'any',
+      'unlistedMissing?': 'int',
+      'keptOptions?': 'any',
+      'splits?': ['any'],
+      'splitSidecars?': ['text'],
+    },
   },
   convert: {
     ...{ samples: 'int', shards: 'int', bytes: 'int', skippedEntries: 'int', skippedLinks: 'int', leftOut: 'int' },

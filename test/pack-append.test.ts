@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { OptionError, UnfinishedPackError } from '@shardtool/base';
+import { FileNotFoundError, OptionError, UnfinishedPackError } from '@shardtool/base';
 import { readManifest } from '@shardtool/format';
 import { openDataset } from '@shardtool/reader';
 import {
@@ -17,6 +17,11 @@ import {
   verify,
 } from '@shardtool/writer';
 import { expect, test } from 'vitest';
+import { checkOptions } from '#writer/options';
+import { findPacked } from '#writer/pack/planning/base-dataset';
+import { listChanges } from '#writer/pack/planning/source-changes';
+import { Naming } from '#writer/plan/naming';
+import { sourceFilesOf } from '#writer/source/source-files';
 import { shardtool } from './cli-here.js';
 import { smallImages } from './datasets.js';
 import { startPack } from './pack-processes.js';
@@ -378,4 +383,56 @@ test('the command prints what was added', async () => {
     code: 0,
     stdout: `${output} already has all of ${images}.\n`,
   });
+});
+
+test.each([{}, { applyChanges: true }])(
+  'a dry run of an append counts what is new, changed and gone as the append does, and writes nothing: %j',
+  async (more) => {
+    const images = source();
+    const output = newFolder();
+    await pack(images, output, OPTIONS);
+    add(images, { 'cat/9.jpg': jpeg(9), 'owl/4.jpg': jpeg(4), 'cat/1.jpg': jpeg(77) });
+    rmSync(path.join(images, 'fox/3.jpg'));
+    const before = [digestsOf(output), filesIn(output)];
+    const dry = await pack(images, output, { ...APPEND, ...more, dryRun: true });
+    expect([digestsOf(output), filesIn(output)]).toEqual(before);
+    const { bytes, isCommitted, partialFields, ...done } = await pack(images, output, { ...APPEND, ...more });
+    expect(dry).toMatchObject(done);
+    expect(dry.changes).toMatchObject({ changed: 1, gone: 1 });
+    expect(dry).toMatchObject({ isCommitted: false, samples: 'applyChanges' in more ? 3 : 2 });
+  },
+);
+
+test('the output of a dry run of an append is a plan, and checks of files are refused', async () => {
+  const images = source();
+  const output = newFolder();
+  await pack(images, output, { ...OPTIONS });
+  add(images, { 'cat/9.jpg': jpeg(9), 'cat/1.jpg': jpeg(77) });
+  const { stdout, stderr } = await shardtool('pack', images, output, '--append', '--dry-run');
+  expect(stderr).toBe('');
+  expect(stdout).toContain('Would add 1 file (');
+  expect(stdout).toContain('1 file has changed: their samples stay as they were packed (the first: cat/1.jpg)');
+  await expect(pack(images, output, { ...APPEND, dryRun: true, check: 'decode' })).rejects.toThrow(
+    'The option "check" cannot be combined with "append" and "dryRun"',
+  );
+  await expect(pack(images, newFolder(), { ...APPEND, dryRun: true })).rejects.toThrow(FileNotFoundError);
+});
+
+test('an append from a source without most of many packed files counts them, and does not list them', async () => {
+  const images = source();
+  const output = newFolder();
+  await pack(images, output, OPTIONS);
+  const manifest = await readManifest(output);
+  const files = sourceFilesOf(['cat/1.jpg', 'cat/9.jpg'], { memoryBytes: 1 << 20, folder: newFolder() });
+  const changesOf = async (samples: number) => {
+    const base = { folder: output, location: output, manifest: { ...manifest, samples }, quarantined: [] };
+    const { samples: packed } = await findPacked(base, files, new Naming(checkOptions({})));
+    const now = { root: `${images}/`, files, packed, labels: null, ownFiles: new Set<number>() };
+    const { unlisted, changes } = await listChanges(base, now, checkOptions({ append: true }));
+    return { unlisted, gone: changes?.gone };
+  };
+  rmSync(path.join(images, 'fox/3.jpg'));
+  expect(await changesOf(3)).toMatchObject({ unlisted: 0, gone: 1 });
+  expect(await changesOf(300_000)).toMatchObject({ unlisted: 299_999, gone: 0 });
+  files.close();
 });

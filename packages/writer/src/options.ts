@@ -311,7 +311,9 @@ export function checkOptions(options: GivenOptions): CheckedOptions {
     const message = sentence`The option ${option('resize')} would shrink the images but not the boxes of ${option('coco')}, which are in pixels; remove ${option('resize')} and resize in the loader, which also scales the boxes.`;
     throw new OptionError({}, message);
   }
-  const other = (['part', 'overwrite', 'dryRun'] as const).find((name) => options[name]);
+  const other =
+    (['part', 'overwrite'] as const).find((name) => options[name]) ??
+    (options.dryRun && options.restart ? 'restart' : undefined);
   if (checked.append && other !== undefined) {
     throw new OptionError(
       {},

@@ -81,8 +81,18 @@ export function metaLine(samples: number): string[] {
  * What changed in the source since the first pack of a dataset that grows by --append. `overlay` is the command that applies
  * changed labels; null if there is no such command.
  */
-export function changesLine({ changes }: Pick<PackReport, 'changes'>, overlay: string | null): string[] {
-  if (changes === undefined) return [];
+export function changesLine(
+  { changes, unlistedMissing = 0 }: Pick<PackReport, 'changes' | 'unlistedMissing'>,
+  overlay: string | null,
+  isPlan: boolean,
+): string[] {
+  const unlisted =
+    unlistedMissing === 0
+      ? []
+      : [
+          `  ${formatCount(unlistedMissing)} packed files are missing from the source, which seems to have only new files: their samples stay, and changed.jsonl does not list them`,
+        ];
+  if (changes === undefined) return unlisted;
   const { changed, gone, relabelled = 0, first, isApplied = false } = changes;
   const parts = [
     ...(changed > 0 ? [`${countOf(changed, 'file has', 'files have')} changed`] : []),
@@ -91,10 +101,13 @@ export function changesLine({ changes }: Pick<PackReport, 'changes'>, overlay: s
       ? [`${countOf(relabelled, 'packed image has', 'packed images have')} different labels now`]
       : []),
   ];
-  const outcome = isApplied ? 'their samples were replaced or removed' : 'their samples stay as they were packed';
+  const applied = isPlan ? 'their samples would be replaced or removed' : 'their samples were replaced or removed';
+  const outcome = isApplied ? applied : 'their samples stay as they were packed';
+  const listed = isPlan ? '' : 'changed.jsonl lists them; ';
   return [
-    `  ${parts.join(', and ')}: ${outcome} (changed.jsonl lists them; the first: ${escapeControls(first)})`,
-    ...(relabelled > 0 && overlay !== null && !isApplied
+    ...unlisted,
+    `  ${parts.join(', and ')}: ${outcome} (${listed}the first: ${escapeControls(first)})`,
+    ...(relabelled > 0 && overlay !== null && !isApplied && !isPlan
       ? [`  To apply the new labels to packed images: ${overlay}`]
       : []),
   ];

@@ -81,7 +81,7 @@ export function settleAppend(
 }
 
 /** Comparing with the images of the dataset reads them from files. */
-function refuseDedupe(location: string, { dedupe }: CheckedOptions): void {
+export function refuseDedupe(location: string, { dedupe }: CheckedOptions): void {
   if (!dedupe) return;
   const message = sentence`The option ${option('dedupe')} would have to read every image of the dataset from its bucket; append to ${location} without it.`;
   throw new OptionError({ path: location }, message);

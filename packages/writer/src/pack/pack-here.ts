@@ -11,7 +11,7 @@ import { layoutOfChoice } from '../shard/layout-choice.js';
 import { checkOtherIndexes } from '../shard/other-indexes.js';
 import { type OpenSource, openSource } from '../source/open-source.js';
 import { packMore } from './append.js';
-import { checkFiles, planOnly } from './dry-run.js';
+import { checkFiles, planAppend, planOnly } from './dry-run.js';
 import type { PackRequest } from './pack-one.js';
 import { packPart } from './part.js';
 import type { PackReport } from './report.js';
@@ -27,9 +27,12 @@ export async function packHere(request: PackRequest, isAhead: boolean): Promise<
   try {
     const { metadata } = source;
     const settled = metadata === null ? options : withLabels(options, metadata);
-    const report = await atDestination(await destinationOf(output, settled), (destination) =>
-      packTo(destination, source, settled),
-    );
+    const report =
+      settled.append && settled.dryRun
+        ? await planAppend(output, source, settled)
+        : await atDestination(await destinationOf(output, settled), (destination) =>
+            packTo(destination, source, settled),
+          );
     return { ...report, metadata };
   } finally {
     source.close();

@@ -84,6 +84,11 @@ export interface PackReport {
    * For a growing dataset: how its packed files have changed; changed.jsonl lists them, and `isApplied` says that their samples were replaced or removed. Absent if nothing has changed.
    */
   readonly changes?: SourceChanges;
+  /**
+   * For a growing dataset: number of packed files that the source lacks, if it lacks more than 100,000 and more than half
+   * of them. It then seems to have only new files, so `changes` does not count these files. Absent if there are none.
+   */
+  readonly unlistedMissing?: number;
   /** For a growing dataset: omitted options whose values were taken from it, by name. */
   readonly keptOptions?: Readonly<Record<string, unknown>>;
   /** True if the folder already was the dataset of this source and these options, so that nothing was written. */
@@ -130,9 +135,11 @@ function factsOf(facts: PlanFacts) {
     duplicates,
     classConflicts,
     changes,
+    unlistedMissing,
   } = facts;
   return {
     ...(changes !== undefined && { changes }),
+    ...(unlistedMissing !== undefined && { unlistedMissing }),
     classes,
     skippedFiles,
     skipped,

@@ -48,6 +48,8 @@ export interface PlanFacts {
   readonly classConflicts: number;
   /** How the packed files of a growing dataset have changed. Absent if nothing has changed. */
   readonly changes?: SourceChanges;
+  /** Number of packed files that the source lacks and `changes` does not count. Absent if there are none. */
+  readonly unlistedMissing?: number;
   /**
    * Rows of the growing dataset that are gone or replaced, by the file of their shard. Absent if none are, or if changes
    * are only listed.

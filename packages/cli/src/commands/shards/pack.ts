@@ -64,6 +64,7 @@ export const packCommand = command({
     ['$0 pack imagenet shards --splits', 'imagenet/train and imagenet/val become shards/train and shards/val'],
     ['$0 pack photos shards --index crops', 'With crop indexes, which make random crops faster'],
     ['$0 pack photos shards --append', 'Add images that are new since the last pack'],
+    ['$0 pack photos shards --append --dry-run', 'How many images are new, changed and missing'],
     ['$0 pack photos shards --part 3/16', 'Pack the third of 16 parts, on one of 16 machines'],
     [
       '$0 pack photos shards --part auto',
@@ -212,17 +213,19 @@ function describe(
     partialFields,
   } = report;
   const hasLists = dryRun !== true || check !== undefined;
-  const listsOf = (list: string) => (hasLists ? `${list} lists` : '--dry-run --check header lists');
+  const later = append ? 'the append lists' : '--dry-run --check header lists';
+  const listsOf = (list: string) => (hasLists ? `${list} lists` : later);
   const isNothing = report.samples + quarantined + duplicates === 0;
   const table = labels ?? report.metadata;
   const overlay = table === null || table === undefined ? null : overlayCommand(output, table);
   if (report.wasCommitted || (append && isNothing)) {
     return [
       `${escapeControls(output)} already has all of ${escapeControls(source)}.`,
-      ...changesLine(report, overlay),
+      ...changesLine(report, overlay, dryRun === true),
     ].join('\n');
   }
-  const [verb, into] = append ? ['Added', 'in'] : [dryRun ? 'Would pack' : 'Packed', 'into'];
+  const verb = append ? (dryRun ? 'Would add' : 'Added') : dryRun ? 'Would pack' : 'Packed';
+  const into = append ? 'in' : 'into';
   return [
     ...labelsWarning(report, labels ?? coco ?? report.metadata ?? ''),
     `${verb} ${countOf(report.files, 'file')} (${formatSize(report.sourceBytes)}), ` +
@@ -282,7 +285,7 @@ function describe(
       ? ['  new images were only compared with each other, because packing changes their bytes']
       : []),
     ...keptLine(report),
-    ...changesLine(report, overlay),
+    ...changesLine(report, overlay, dryRun === true),
     ...skippedLine(report, listsOf),
     ...annotationsLine(report, listsOf),
     ...countLine(

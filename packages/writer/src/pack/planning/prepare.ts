@@ -132,6 +132,7 @@ export async function planSurvey(work: PrepareWork, survey: Survey): Promise<Pre
       ...planned,
       ...(quarantined.length > 0 && { quarantined }),
       ...(found?.changes !== undefined && { changes: found.changes }),
+      ...(found != null && found.unlisted > 0 && { unlistedMissing: found.unlisted }),
       ...(found?.replaced !== undefined && { replaced: found.replaced }),
     };
     return {

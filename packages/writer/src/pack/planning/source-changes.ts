@@ -53,9 +53,10 @@ export async function listChanges(base: AppendBase, source: SourceNow, options: 
   const again = new Set<number>();
   const erased = options.applyChanges ? await readTombstones(await openStorage(base.location, base.storage)) : null;
   const naming = new Naming(options);
+  const unlisted = options.files !== undefined || options.applyChanges ? 0 : tooManyToList(base, source);
   let first: string | undefined;
   async function* counted(): AsyncGenerator<ChangedFile> {
-    for await (const { shard, row, number, ...file } of changedFiles(base, source, options)) {
+    for await (const { shard, row, number, ...file } of changedFiles(base, source, options, unlisted === 0)) {
       count[file.what]++;
       first ??= file.path;
       if (options.applyChanges) {
@@ -66,18 +67,21 @@ export async function listChanges(base: AppendBase, source: SourceNow, options: 
       yield file;
     }
   }
-  await writeListFile(base.folder, CHANGED_FILE, counted());
+  if (!options.dryRun) await writeListFile(base.folder, CHANGED_FILE, counted());
+  else for await (const _ of counted());
   const changes =
     first === undefined ? undefined : { ...count, first, ...(options.applyChanges && { isApplied: true }) };
-  if (rows.size === 0) return { changes, replaced: undefined, again };
+  if (rows.size === 0) return { changes, unlisted, replaced: undefined, again };
   const replaced = Object.fromEntries(Array.from(rows, ([shard, found]) => [shard, [...found].sort((a, b) => a - b)]));
-  return { changes, replaced, again };
+  return { changes, unlisted, replaced, again };
 }
 
 /** What an append finds in its source. */
 export interface FoundChanges {
   /** Undefined if nothing has changed. */
   readonly changes: SourceChanges | undefined;
+  /** Number of packed files that the source lacks, if they are too many to be looked up and listed; otherwise 0. */
+  readonly unlisted: number;
   /** Rows to remove, by the file of their shard; undefined if there are none, or if changes are only listed. */
   readonly replaced: Readonly<Record<string, readonly number[]>> | undefined;
   /** Numbers of the files that are packed again. */
@@ -95,6 +99,7 @@ async function* changedFiles(
   base: AppendBase,
   { root, files, packed, labels, ownFiles }: SourceNow,
   options: CheckedOptions,
+  mayListGone: boolean,
 ): AsyncGenerator<FoundChange> {
   const { folder, manifest } = base;
   const naming = new Naming(options);
@@ -103,7 +108,7 @@ async function* changedFiles(
   const classes = manifest.classes.map(({ name }) => name);
   const packedFields = PackedFields.of(files, manifest, options, ownFiles);
   const storage = options.compare === 'checksum' ? await openStorage(root.replace(/\/$/, ''), options.storage) : null;
-  const listsGone = options.files === undefined && (options.applyChanges || !hasOnlyNew(packed, manifest.samples));
+  const listsGone = mayListGone && options.files === undefined;
   const missing = new Map<string, { shard: string; row: number }>();
   async function* gone(): AsyncGenerator<FoundChange> {
     const reason = 'it is no longer in the source';
@@ -148,10 +153,13 @@ async function* changedFiles(
   yield* gone();
 }
 
-/** True for a source with fewer than half of many packed files: rather a folder or a list of new files than the whole source. */
-function hasOnlyNew(packed: PackedFiles['samples'], samples: number): boolean {
+/**
+ * Number of packed files that a source lacks, if it has fewer than half of many: it is then rather a folder of new files
+ * than the whole source. Otherwise 0.
+ */
+function tooManyToList({ manifest: { samples } }: AppendBase, { packed }: SourceNow): number {
   const missing = samples - totalOf([...packed.values()], (found) => found);
-  return missing > LOOKED_UP_AT_ONCE && missing * 2 > samples;
+  return missing > LOOKED_UP_AT_ONCE && missing * 2 > samples ? missing : 0;
 }
 
 /** How files next to an image are compared with its sample. */
