@@ -208,6 +208,7 @@ export {
 } from './shard-index/build-index.js';
 export { imageColumn } from './shard-index/image-column.js';
 export { addTo, IndexRows, type SampleRow } from './shard-index/index-rows.js';
+export { decodeLoadedIndex, loadShardIndex } from './shard-index/loaded-index.js';
 export {
   asSalvaged,
   COLUMN_TYPES,

@@ -74,16 +74,22 @@ function encodeColumn(column: Column, rows: number, offset: number): { chunk: Ch
   };
 }
 
-/** A file written by {@link encodeParquet}, whose seal the caller has verified. */
-export interface ParquetFile {
+/** Columns of a file written by {@link encodeParquet}, whose seal the caller has verified. */
+export interface ParquetColumns {
   readonly rows: number;
-  readonly metadata: ReadonlyMap<string, string>;
   /** Undefined if there is no column of that name. */
   typeOf(name: string): ValueType | undefined;
-  /** The byte range of the column in the file; undefined if there is no column of that name. */
-  spanOf(name: string): { readonly offset: number; readonly bytes: number } | undefined;
   /** Decodes one column; undefined if there is no column of that name. Throws RangeError if it has changed. */
   read(name: string): Column | undefined;
+}
+
+/** A whole file. */
+export interface ParquetFile extends ParquetColumns {
+  readonly metadata: ReadonlyMap<string, string>;
+  /** The byte range of the column in the file; undefined if there is no column of that name. */
+  spanOf(name: string): { readonly offset: number; readonly bytes: number } | undefined;
+  /** Copies the pages of some columns, so that the rest of the file need not stay in memory. */
+  copyOf(names: readonly string[]): ParquetColumns;
   /** Like `read`, for a file that has changed: also undefined unless the column's own page is unchanged. */
   readProven(name: string): Column | undefined;
   /**
@@ -109,11 +115,34 @@ export function openParquet(bytes: Uint8Array): ParquetFile {
       const chunk = byName.get(name);
       return chunk && decodeColumn(stored(chunk), chunk, rows);
     },
+    copyOf: (names) =>
+      columnsOfPages(
+        names
+          .flatMap((name) => byName.get(name) ?? [])
+          .map((chunk) => ({ chunk, page: new Uint8Array(stored(chunk)) })),
+        rows,
+      ),
     readProven(name) {
       const chunk = byName.get(name);
       return chunk && isProven(stored(chunk), chunk, rows) ? decodeColumn(stored(chunk), chunk, rows) : undefined;
     },
     provenColumns: () => (isFooterProven(bytes, { rows, chunks, metadata }) ? chunks : null),
+  };
+}
+
+/** A function of its own: a closure within {@link openParquet} would keep the file in memory. */
+function columnsOfPages(
+  pages: readonly { readonly chunk: Chunk; readonly page: Uint8Array }[],
+  rows: number,
+): ParquetColumns {
+  const byName = new Map(pages.map((one) => [one.chunk.name, one]));
+  return {
+    rows,
+    typeOf: (name) => byName.get(name)?.chunk.type,
+    read(name) {
+      const found = byName.get(name);
+      return found && decodeColumn(found.page, found.chunk, rows);
+    },
   };
 }
 

@@ -1,5 +1,5 @@
 import { OptionError } from '@shardtool/base';
-import type { Column, ParquetFile } from '../parquet/parquet.js';
+import type { Column, ParquetColumns } from '../parquet/parquet.js';
 import type { ColumnValues, ValueType } from '../parquet/values.js';
 import {
   type ColumnType,
@@ -148,13 +148,31 @@ export interface ColumnNames {
 
 /** The columns of the file that a part consists of, including optional ones. */
 export function columnsOfPart(part: IndexPart, { fields, columns }: ColumnNames): string[] {
-  if (part === 'fields') return fields.flatMap((name) => Object.keys(OF_FIELD).map((of) => `${name}.${of}`));
+  if (part === 'fields') return fields.flatMap(columnsOfField);
   if (part === 'columns') return [...columns];
   return part === 'columnTypes' ? [] : [part];
 }
 
+/** The columns of the file that belong to a field, including optional ones. */
+export function columnsOfField(field: string): string[] {
+  return FIELD_COLUMNS.map(([of]) => `${field}.${of}`);
+}
+
+/** Throws RangeError if the footer lacks a column that an index must have, or names another type for it. */
+export function checkColumns(file: ParquetColumns, { fields }: ColumnNames): void {
+  const check = (name: string, type: ValueType, mayBeMissing: boolean) => {
+    const found = file.typeOf(name);
+    if (found === undefined && !mayBeMissing) throw new RangeError(`column "${name}" is missing`);
+    if (found !== undefined && found !== type) throw new RangeError(`column "${name}" has the type ${found}`);
+  };
+  for (const [name, { type, absent }] of FIXED_COLUMNS) check(name, type, absent !== undefined);
+  for (const field of fields) {
+    for (const [of, { type, isOptional }] of FIELD_COLUMNS) check(`${field}.${of}`, type, isOptional === true);
+  }
+}
+
 /** Decodes the columns of one part. Throws RangeError if one is missing or does not have the form of {@link columnsOf}. */
-export function takePart(file: ParquetFile, part: IndexPart, names: ColumnNames): unknown {
+export function takePart(file: ParquetColumns, part: IndexPart, names: ColumnNames): unknown {
   switch (part) {
     case 'fields':
       return new Map(names.fields.map((name) => [name, takeField(file, name)]));
@@ -167,7 +185,7 @@ export function takePart(file: ParquetFile, part: IndexPart, names: ColumnNames)
   }
 }
 
-function takeFixed(file: ParquetFile, name: FixedName): unknown {
+function takeFixed(file: ParquetColumns, name: FixedName): unknown {
   const { type, isPlace, narrow, absent }: FixedColumn = FIXED[name];
   // In a damaged file, a missing column that the footer names is lost.
   if (absent !== undefined && file.typeOf(name) === undefined) return absent(file.rows);
@@ -178,7 +196,7 @@ function takeFixed(file: ParquetFile, name: FixedName): unknown {
 
 type ValuesOf<T extends ValueType> = Extract<ColumnValues, { readonly type: T }>['values'];
 
-function column(file: ParquetFile, name: string): Column {
+function column(file: ParquetColumns, name: string): Column {
   const found = file.read(name);
   if (found === undefined) throw new RangeError(`column "${name}" is missing`);
   return found;
@@ -190,13 +208,13 @@ export function values<T extends ValueType>({ name, data }: Column, type: T): Va
 }
 
 /** Decodes a column that has a value in every row. */
-function take<T extends ValueType>(file: ParquetFile, name: string, type: T): ValuesOf<T> {
+function take<T extends ValueType>(file: ParquetColumns, name: string, type: T): ValuesOf<T> {
   const found = column(file, name);
   if (found.present !== null) throw new RangeError(`column "${name}" lacks values`);
   return values(found, type);
 }
 
-function takeField(file: ParquetFile, field: string): FieldColumns {
+export function takeField(file: ParquetColumns, field: string): FieldColumns {
   const parts = FIELD_COLUMNS.flatMap(([part, { type, isPlace, lacking, isOptional }]) => {
     const name = `${field}.${part}`;
     if (isOptional && file.typeOf(name) === undefined) return [];
@@ -222,7 +240,7 @@ export function spread<T extends Float64Array | Uint32Array | Uint8Array>(
   return spread;
 }
 
-export function takeLabels(file: ParquetFile, name: string): readonly ColumnValue[] {
+export function takeLabels(file: ParquetColumns, name: string): readonly ColumnValue[] {
   const { present, data } = column(file, name);
   const labels = labelsOf(data);
   if (present === null) return labels;

@@ -13,6 +13,7 @@ import { TIMES } from '../../../../test/repetitions.js';
 import { encodeParquet } from '../parquet/parquet.js';
 import { seal } from '../parquet/seal.js';
 import { columnsOf } from './columns.js';
+import { decodeLoadedIndex, loadShardIndex } from './loaded-index.js';
 import {
   type ColumnType,
   type ColumnValue,
@@ -120,12 +121,45 @@ const indexes: fc.Arbitrary<ShardIndex> = fc
   });
 
 test('an index is read back unchanged', () => {
-  expect(decodeShardIndex(encodeShardIndex(small), 'a.parquet')).toEqual(small);
-  fc.assert(
-    fc.property(indexes, (index) => {
-      expect(decodeShardIndex(encodeShardIndex(index), 'a.parquet')).toEqual(index);
-    }),
-  );
+  for (const decode of [decodeShardIndex, decodeLoadedIndex]) {
+    expect(decode(encodeShardIndex(small), 'a.parquet')).toEqual(small);
+    fc.assert(
+      fc.property(indexes, (index) => {
+        expect(decode(encodeShardIndex(index), 'a.parquet')).toEqual(index);
+      }),
+    );
+  }
+});
+
+/** Decodes an index as a loader does, and then uses every column. */
+function decodeEveryColumn(bytes: Uint8Array, path: string): ShardIndex {
+  const index = decodeLoadedIndex(bytes, path) as ShardIndex;
+  return { ...index, fields: new Map(Array.from(index.fields, ([name, columns]) => [name, { ...columns }])) };
+}
+
+test('an index of a loader decodes each column once', async () => {
+  const path = join(folder, 'later.parquet');
+  await writeShardIndex(path, small);
+  const index = await loadShardIndex(path);
+  const { key, offset } = index;
+  const { crc32 } = index.fields.get('jpg')!;
+  expect(index.key).toBe(key);
+  expect(index.offset).toBe(offset);
+  expect(index.fields.get('jpg')!.crc32).toBe(crc32);
+  expect(index).toEqual(small);
+});
+
+test('an index of a loader opens if a column cannot be decoded, and using the column throws an error that names the index', () => {
+  const bytes = Buffer.from(encodeShardIndex(small));
+  // Snappy's length of the column.
+  const keys = bytes.indexOf('cat/1');
+  bytes.fill(0xff, keys - 8, keys);
+  reseal(bytes);
+  const index = decodeLoadedIndex(bytes, 'some/x.parquet');
+  expect(index.cls).toEqual(small.cls);
+  expect(() => index.key).toThrow(ShardIndexError);
+  expect(() => index.key).toThrow('some/x.parquet is not a complete index');
+  expect(() => decodeShardIndex(bytes, 'some/x.parquet')).toThrow(ShardIndexError);
 });
 
 test('the flags of msgpack values are read back, and are stored only if there are such values', () => {
@@ -258,8 +292,10 @@ test('a changed byte anywhere throws an error that names the index', () => {
   for (let at = 0; at < whole.length; at++) {
     const damaged = Uint8Array.from(whole);
     damaged[at]! ^= 1 << (at & 7);
-    expect(() => decodeShardIndex(damaged, 'some/x.parquet')).toThrow(ShardIndexError);
-    expect(() => decodeShardIndex(damaged, 'some/x.parquet')).toThrow('some/x.parquet');
+    for (const decode of [decodeShardIndex, decodeLoadedIndex]) {
+      expect(() => decode(damaged, 'some/x.parquet')).toThrow(ShardIndexError);
+      expect(() => decode(damaged, 'some/x.parquet')).toThrow('some/x.parquet');
+    }
   }
 });
 
@@ -279,10 +315,12 @@ test('damage under a correct checksum gives an index or a ShardtoolError', () =>
         const damaged = Buffer.from(whole);
         for (const [at, byte] of changes) damaged[at] = byte;
         reseal(damaged);
-        try {
-          decodeShardIndex(damaged, 'x.parquet');
-        } catch (error) {
-          expect(error).toBeInstanceOf(ShardtoolError);
+        for (const decode of [decodeShardIndex, decodeEveryColumn]) {
+          try {
+            decode(damaged, 'x.parquet');
+          } catch (error) {
+            expect(error).toBeInstanceOf(ShardtoolError);
+          }
         }
       },
     ),
@@ -302,7 +340,9 @@ test('an index without its optional columns opens', () => {
   const columns = columnsOf(small).filter(({ name }) => !optional.includes(name));
   const names = { fields: [...small.fields.keys()], columns: [...small.columns.keys()] };
   const description = JSON.stringify({ version: 1, ...names });
-  const found = decodeShardIndex(encodeParquet(3, columns, new Map([['shardtool.index', description]])), 'old.parquet');
+  const bytes = encodeParquet(3, columns, new Map([['shardtool.index', description]]));
+  const found = decodeShardIndex(bytes, 'old.parquet');
+  expect(decodeLoadedIndex(bytes, 'old.parquet')).toEqual(found);
   expect(found).toMatchObject({ key: small.key, offset: small.offset, columns: small.columns });
   expect(found.source).toEqual(['', '', '']);
   expect([found.width, found.height]).toEqual([new Int32Array(3), new Int32Array(3)]);
@@ -320,7 +360,9 @@ test('an index without keys or offsets does not open', () => {
     const columns = columnsOf(small).filter((column) => column.name !== name);
     const description = JSON.stringify({ version: 1, fields: [...small.fields.keys()], columns: [] });
     const bytes = encodeParquet(3, columns, new Map([['shardtool.index', description]]));
-    expect(() => decodeShardIndex(bytes, 'cut.parquet')).toThrow(`column "${name}" is missing`);
+    for (const decode of [decodeShardIndex, decodeLoadedIndex]) {
+      expect(() => decode(bytes, 'cut.parquet')).toThrow(`column "${name}" is missing`);
+    }
   }
 });
 

@@ -9,7 +9,7 @@ import {
   shownLocation,
 } from '@shardtool/storage';
 import { planRuns } from '../layouts/bytes/read-runs.js';
-import { encodeParquet, openParquet } from '../parquet/parquet.js';
+import { encodeParquet, openParquet, type ParquetFile } from '../parquet/parquet.js';
 import { sealState } from '../parquet/seal.js';
 import { COLUMN_TYPES, type ColumnType, type ColumnValue, columnTypeOf } from '../sample/label-column.js';
 import { type ColumnNames, checkLabelColumns, columnsOf, columnsOfPart, type IndexPart, takePart } from './columns.js';
@@ -125,14 +125,32 @@ export function decodeShardIndex(
   path: string,
   choice: IndexChoice<IndexPart> = { parts: ALL_PARTS },
 ): Partial<ShardIndex> {
-  checkSeal(bytes, path);
-  try {
-    const file = openParquet(bytes);
-    const { version, ...stored } = describe(file.metadata.get(DESCRIPTION_KEY));
-    if (version > VERSION) throw newer(version, path);
+  return readIndexFile(bytes, path, (file, stored) => {
     const names = chosenNames(stored, choice);
     const parts = choice.parts.map((part) => [part, takePart(file, part, names)]);
     return { samples: file.rows, ...Object.fromEntries(parts) };
+  });
+}
+
+/** Takes columns of an index whose bytes are unchanged. Throws like {@link decodeShardIndex}. */
+export function readIndexFile<T>(
+  bytes: Uint8Array,
+  path: string,
+  take: (file: ParquetFile, names: ColumnNames) => T,
+): T {
+  checkSeal(bytes, path);
+  return orUnusable(path, () => {
+    const file = openParquet(bytes);
+    const { version, ...names } = describe(file.metadata.get(DESCRIPTION_KEY));
+    if (version > VERSION) throw newer(version, path);
+    return take(file, names);
+  });
+}
+
+/** Errors of `take` become a {@link ShardIndexError}. */
+export function orUnusable<T>(path: string, take: () => T): T {
+  try {
+    return take();
   } catch (cause) {
     if (cause instanceof ShardtoolError) throw cause;
     throw unusable(path, `is not a complete index (${(cause as Error).message})`, cause);

@@ -2,7 +2,7 @@ import { OptionError, option, sentence } from '@shardtool/base';
 import {
   type ChosenColumns,
   chooseSplit,
-  decodeShardIndex,
+  decodeLoadedIndex,
   type FoundDataset,
   type FoundShard,
   findShards,
@@ -12,6 +12,7 @@ import {
   type LayoutName,
   type LoadedIndex,
   layoutOf,
+  loadShardIndex,
   type Manifest,
   meantLocations,
   openShard,
@@ -128,8 +129,8 @@ function withColumnsOf<
 
 async function loadIndex({ path, storage }: FoundShard, read?: ReadFile): Promise<LoadedIndex> {
   const index = await packedSidecarPath('index', path, storage);
-  if (read !== undefined && !isRemote(index)) return decodeShardIndex(await read(index), index);
-  if (!isRemote(index)) return readShardIndex(index);
+  if (read !== undefined && !isRemote(index)) return decodeLoadedIndex(await read(index), index);
+  if (!isRemote(index)) return loadShardIndex(index);
   return readShardIndex(index, { parts: REMOTE_PARTS }, storage);
 }
 

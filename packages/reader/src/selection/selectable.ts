@@ -1,5 +1,12 @@
 import { inLanes, range } from '@shardtool/base';
-import { headerOf, type IndexPart, imageColumn, type ShardIndex, unknownColumns } from '@shardtool/format';
+import {
+  headerOf,
+  type IndexPart,
+  imageColumn,
+  type LoadedIndex,
+  type ShardIndex,
+  unknownColumns,
+} from '@shardtool/format';
 import { withInspection } from '../dataset/inspection-columns.js';
 import type { ShardFiles } from '../dataset/shards/shard-files.js';
 import type { StoredDataset } from '../dataset/stored-dataset.js';
@@ -33,13 +40,16 @@ export function selectableOf(
       if (file.hasLabelsApart && !wantsSizes && !names.has('bytes')) {
         return { ...NOTHING_ELSE, ...(await file.loadParts(LABELS)) };
       }
-      const loaded = names.has('source')
-        ? await files.wholeIndex(shard)
-        : { source: [], ...(await files.index(shard)) };
+      const loaded = names.has('source') ? await files.wholeIndex(shard) : withoutPaths(await files.index(shard));
       const index = await withInspection(loaded, file, names);
       return wantsSizes && isUnread(index) ? withSizes(index, shard, files) : index;
     },
   };
+}
+
+/** An index whose paths are not used. A copy of an index would decode all of its columns. */
+function withoutPaths(index: LoadedIndex): ShardIndex {
+  return 'source' in index ? (index as ShardIndex) : { ...index, source: [] };
 }
 
 const NOTHING_ELSE = {

@@ -180,10 +180,12 @@ function weightedSubset(
   times: Times,
   weight: number,
 ): Subset {
+  // The weights themselves are no longer needed: they take 8 bytes per sample.
+  const selected = subsets.map(({ rows, weights }) => ({ rows, isWeighed: weights !== null }));
   const draw = (randomness: Randomness) => {
     const drawn = times.draw(randomness);
     return selectionOf(
-      subsets.map((subset, k) => repeatedRows(subset, drawn[k]!)),
+      selected.map((shard, k) => repeatedRows(shard, drawn[k]!)),
       counts,
     );
   };
@@ -213,7 +215,7 @@ function timesOf(subsets: readonly ShardSubset[], epochSamples: number | undefin
     varies: times.drawn.length > 0,
     draw(randomness) {
       const drawn = drawWeighted(times, randomness);
-      return subsets.map((_, k) => drawn.subarray(first[k]!, first[k + 1]!));
+      return Array.from({ length: first.length - 1 }, (_, k) => drawn.subarray(first[k]!, first[k + 1]!));
     },
   };
 }
@@ -256,7 +258,14 @@ async function selectShards(request: SelectionRequest, dataset: SelectableDatase
     const weights =
       weigh &&
       Float64Array.from(rows, (row) =>
-        weigh({ number: first[shard]! + row, key: index.key[row]!, cls: index.cls[row]! }),
+        weigh({
+          number: first[shard]! + row,
+          // Decoding the keys takes time and memory, and few weights depend on them.
+          get key() {
+            return index.key[row]!;
+          },
+          cls: index.cls[row]!,
+        }),
       );
     return { rows: rows.length === index.samples ? null : Uint32Array.from(rows), weights: weights ?? null };
   };
@@ -278,8 +287,11 @@ function mostSamples({ rows, weights }: ShardSubset, count: number): number {
 }
 
 /** The selected rows. A row is repeated as often as it occurs. */
-function repeatedRows({ rows, weights }: ShardSubset, times: Uint32Array): Uint32Array | null {
-  if (weights === null) return rows;
+function repeatedRows(
+  { rows, isWeighed }: { readonly rows: Uint32Array | null; readonly isWeighed: boolean },
+  times: Uint32Array,
+): Uint32Array | null {
+  if (!isWeighed) return rows;
   const drawn = new Uint32Array(times.reduce((sum, count) => sum + count, 0));
   for (let i = 0, at = 0; i < times.length; i++) {
     drawn.fill(rows === null ? i : rows[i]!, at, at + times[i]!);
@@ -290,7 +302,7 @@ function repeatedRows({ rows, weights }: ShardSubset, times: Uint32Array): Uint3
 
 /** The rows that may be drawn in a pass. */
 function possibleRows({ rows, weights }: ShardSubset): Uint32Array | null {
-  if (weights === null) return rows;
+  if (weights === null || weights.every((weight) => weight > 0)) return rows;
   const all = rows ?? Uint32Array.from(weights, (_, row) => row);
   return all.filter((_, i) => weights[i]! > 0);
 }

@@ -133,10 +133,11 @@ export class ShardFiles implements ShardIndexes {
     return this.files[shard]!.maxSampleBytes ?? MAX_SAMPLE_BYTES;
   }
 
-  checkSizes(shard: number, { bytes, key }: Pick<LoadedIndex, 'bytes' | 'key'>, rows: Iterable<number>): void {
+  checkSizes(shard: number, index: Pick<LoadedIndex, 'bytes' | 'key'>, rows: Iterable<number>): void {
     const most = this.mostBytes(shard);
+    const { bytes } = index;
     for (const row of rows) {
-      if (bytes[row]! > most) throw sampleTooLarge(this.files[shard]!.name, key[row]!, bytes[row]!, most);
+      if (bytes[row]! > most) throw sampleTooLarge(this.files[shard]!.name, index.key[row]!, bytes[row]!, most);
     }
   }
 
