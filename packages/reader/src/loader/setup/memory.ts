@@ -64,15 +64,21 @@ export async function setUpMemory(
 
 /** Keeps the indexes of the shards in memory from which samples are read at the same time. */
 export function keepIndexes(
-  dataset: StoredDataset,
-  { unit, streams, streamRanks, isScattered }: LoaderOrder,
+  dataset: Pick<StoredDataset, 'size'> & {
+    readonly shards: { readonly length: number };
+    readonly files: Pick<StoredDataset['files'], 'keepIndexes'>;
+  },
+  { unit, streams, streamRanks, isScattered }: Pick<LoaderOrder, 'unit' | 'streams' | 'streamRanks' | 'isScattered'>,
   { aspectBuckets }: Pick<CheckedOptions, 'aspectBuckets'>,
 ): void {
   // Single samples can come from the streams of any rank.
   const indexes = 2 * (streams / streamRanks) + 16 + (aspectBuckets === undefined ? 0 : streams);
+  const shards = dataset.shards.length;
+  // The next chunk can be in any shard, also if there are many ranks, each with few streams.
+  const ofChunks = unit === 'chunk' ? Math.floor((KEPT_ROWS / Math.max(1, dataset.size)) * shards) : 0;
   // If the unit is a sample, every block has samples of many shards, and all fit the shuffle buffers.
-  const most = unit === 'sample' ? dataset.shards.length : isScattered ? SCATTERED_INDEXES : indexes;
-  dataset.files.keepIndexes(Math.min(dataset.shards.length, most));
+  const most = unit === 'sample' ? shards : isScattered ? SCATTERED_INDEXES : Math.max(indexes, ofChunks);
+  dataset.files.keepIndexes(Math.min(shards, most));
 }
 
 /** Bytes of the rows that a worker keeps aside while it mixes a batch. */
@@ -80,6 +86,8 @@ function mixBytes({ mixes, rowBytes }: LoaderOutput): number {
   return spareImages(mixes) * Math.max(...rowBytes.flatMap(({ image, extraFields }) => [image, ...extraFields]));
 }
 
+/** Number of rows of the indexes that are kept if chunks come from all shards. A row takes about 65 bytes. */
+const KEPT_ROWS = 2_000_000;
 /**
  * Each block of a scattered order has samples of many shards. With more shards than this, indexes would be read again
  * and again.
