@@ -28,7 +28,7 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 /** Entry modules of each package: `index` is imported, the others are started as worker threads and programs. */
 const PACKAGES = {
   base: ['index', 'text'],
-  storage: ['index', 'threads/remote/remote-thread'],
+  storage: ['index'],
   format: ['index', 'layouts/hdf5/hdf5-thread'],
   reader: ['index', 'open/open-files', 'loader/option-table', 'open/measure-step', 'bridge/main', 'bridge/bridge'],
   cuda: ['index'],
@@ -45,12 +45,11 @@ const PACKAGES = {
   cli: ['index', 'main'],
 };
 /**
- * Threads that are started by the dozen. Each is one file with only the parts of our packages that it uses. This makes a thread
- * of a loader start in two thirds of the CPU time, and in three quarters of that without packages of others, which it does not
- * need because it does not check options. It is CommonJS, which starts in 4 to 14 ms less.
+ * Threads of a loader. Each is one file with only the parts of our packages that it uses, and files that it loads later. This makes
+ * a thread start in two thirds of the CPU time. It is CommonJS, which starts in 4 to 14 ms less.
  */
-const THREADS = { reader: 'loader/work/decode-worker' };
-const BELOW_THREADS = ['base', 'storage', 'format'];
+const THREADS = { reader: 'loader/work/decode-worker', storage: 'threads/remote/remote-thread' };
+const BELOW_THREADS = { reader: ['base', 'storage', 'format'], storage: ['base'] };
 /** Threads that wait for slow files, also started by the dozen. As a few CommonJS modules, they start in a quarter less CPU time. */
 const WAITING_THREADS = { storage: ['threads/local/local-thread', 'threads/local/opener/opener-process'] };
 /** Modules for browsers, by package, bundled with the parts of our packages that they use: `import ... from 'shardtool/web'`. */
@@ -73,8 +72,8 @@ export async function setup() {
 
 /** Packages whose modules are bundled into files of package `name`. */
 function belowOf(name) {
-  if (FOR_BROWSERS[name] !== undefined) return [...BELOW_THREADS, 'reader'];
-  return THREADS[name] === undefined ? [] : BELOW_THREADS;
+  if (FOR_BROWSERS[name] !== undefined) return [...BELOW_THREADS.reader, 'reader'];
+  return BELOW_THREADS[name] ?? [];
 }
 
 /** Whether a source of lib is newer than lib, including those in the packages `others`. */
@@ -129,10 +128,7 @@ async function bundle(folder, entries, thread, waiting = [], forBrowsers = undef
     const text = readFileSync(path.join(dist, file), 'utf8');
     writeFileSync(path.join(lib, file), text.replace(/\n\/\/# sourceMappingURL=.*/, ''));
   }
-  if (thread !== undefined) {
-    refuseMissing(own);
-    modules.push(...(await bundleThread(path.join(dist, `${thread}.js`), lib, options)));
-  }
+  if (thread !== undefined) modules.push(...(await bundleThread(path.join(dist, `${thread}.js`), lib, options, own)));
   for (const file of waiting) {
     const one = await rolldown({
       ...options,
@@ -217,8 +213,8 @@ function declarationsOf(name, file, zod) {
   return existsSync(found) ? found : null;
 }
 
-/** Bundles the file of a thread, with the parts of our other packages that it uses. Returns its modules. */
-async function bundleThread(file, lib, options) {
+/** Bundles the file of a thread, with the parts of our other packages that it uses, and the parts that it loads later. Returns its modules. */
+async function bundleThread(file, lib, options, own) {
   const build = await rolldown({
     ...options,
     input: { [path.basename(file, '.js')]: file },
@@ -230,10 +226,10 @@ async function bundleThread(file, lib, options) {
     ...{ dir: lib, format: 'cjs', entryFileNames: '[name].cjs', chunkFileNames: 'thread-[name]-[hash].cjs' },
   });
   await build.close();
-  const modules = output.flatMap(({ moduleIds }) => moduleIds ?? []);
-  const [other] = partsOf(modules);
+  refuseMissing(own, output);
+  const [other] = partsOf(output.find(({ isEntry }) => isEntry).moduleIds);
   if (other !== undefined) throw new Error(`${file} would load ${other.name} in every thread. Remove the import.`);
-  return modules;
+  return output.flatMap(({ moduleIds }) => moduleIds ?? []);
 }
 
 /** Bundles the module that browsers import, and the parts that it loads later. Returns its modules. */
@@ -249,12 +245,15 @@ async function bundleForBrowsers(file, lib) {
   return output.flatMap(({ moduleIds }) => moduleIds ?? []);
 }
 
-/** A thread with bundled packages resolves their optional dependencies from its own package, so that package must list them too. */
-function refuseMissing({ name, optionalDependencies }) {
-  for (const below of BELOW_THREADS) {
+/** A thread with bundled packages resolves their optional dependencies from its own package, so that package must list those that it loads. */
+function refuseMissing({ name, optionalDependencies }, output) {
+  const code = output.map((chunk) => chunk.code).join('\n');
+  for (const below of BELOW_THREADS[name.split('/')[1]]) {
     const file = path.join(root, 'packages', below, 'package.json');
     const wanted = Object.keys(JSON.parse(readFileSync(file, 'utf8')).optionalDependencies ?? {});
-    const missing = wanted.filter((one) => !Object.hasOwn(optionalDependencies ?? {}, one));
+    // The name of a platform is added to the name of a package when it is loaded.
+    const loaded = wanted.filter((one) => code.includes(`${one.split('/')[0]}/`));
+    const missing = loaded.filter((one) => !Object.hasOwn(optionalDependencies ?? {}, one));
     if (missing.length > 0)
       throw new Error(
         `${name} bundles ${below} into a thread, so it also needs its optional dependencies: ${missing.join(', ')}.`,

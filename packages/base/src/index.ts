@@ -15,7 +15,7 @@ export { abortable } from './concurrency/abortable.js';
 export { deferred } from './concurrency/deferred.js';
 export { inLanes } from './concurrency/in-lanes.js';
 export { inTurn } from './concurrency/in-turn.js';
-export { ReadsInFlight } from './concurrency/reads-in-flight.js';
+export { ReadsInFlight, turnOf } from './concurrency/reads-in-flight.js';
 export { watchedCall } from './concurrency/watched-call.js';
 export { WatchedCallbacks } from './concurrency/watched-callbacks.js';
 export { didYouMean } from './did-you-mean.js';

@@ -4,16 +4,20 @@ const LEAST_MS = 100;
 const GROWTH = 1.5;
 /** A rate counts as higher if it exceeds the best one by this factor. */
 const BETTER = 1.05;
-/**
- * A read of at least this many bytes takes a whole turn. A shorter read mostly waits, so it takes a smaller share of a
- * turn, at least LEAST_TURN.
- */
 const WHOLE_TURN_BYTES = 512 << 10;
 const LEAST_TURN = 0.25;
 /**
  * After this many measurements without gain, the limit is raised once more: the connection may have become less busy.
  */
 const PATIENCE = 20;
+
+/**
+ * The turn that a read takes. A read of at least WHOLE_TURN_BYTES takes a whole turn. A shorter read mostly waits, so it
+ * takes a smaller share of a turn, at least LEAST_TURN.
+ */
+export function turnOf(bytes: number): number {
+  return Math.max(LEAST_TURN, Math.min(1, bytes / WHOLE_TURN_BYTES));
+}
 
 /**
  * Limit for the number of concurrent reads, which is raised as long as that increases the rate in bytes per second.
@@ -43,7 +47,7 @@ export class ReadsInFlight {
   }
 
   async run(bytes: number, read: () => Promise<void>): Promise<void> {
-    const turn = Math.max(LEAST_TURN, Math.min(1, bytes / WHOLE_TURN_BYTES));
+    const turn = turnOf(bytes);
     if (this.#waiting.length > 0 || this.#underWay + turn > this.#limit) {
       this.#wasFull = true;
       await new Promise<void>((resolve) => this.#waiting.push({ turn, go: resolve }));

@@ -56,7 +56,12 @@ export const READING_THREADS = {
   remote: 2,
   /** Number of threads for slow files. Starting one costs as much CPU time as decoding a batch. */
   slow: 32,
-  /** Reads per thread before another thread is started. */
+  /**
+   * Turns of remote reads per thread before another thread is started. The short reads of a first batch take no more: one
+   * thread is fast enough for them, and starting another takes CPU time that the first batch would wait for.
+   */
+  turnsPerThread: 16,
+  /** Reads of slow files per thread before another thread is started. */
   readsPerThread: 32,
   /** Time in which a thread starts. Until then, running threads take as many reads as fit this time. */
   startMs: 200,

@@ -187,7 +187,7 @@ export class ShardReads implements ReadingCosts {
   }
 
   #remoteThreads(): RemoteThreads {
-    this.#remote ??= new RemoteThreads({ most: READING_THREADS.remote, each: READING_THREADS.readsPerThread });
+    this.#remote ??= new RemoteThreads({ most: READING_THREADS.remote, each: READING_THREADS.turnsPerThread });
     return this.#remote;
   }
 

@@ -1,13 +1,15 @@
+import { turnOf } from '@shardtool/base';
 import type { Expected, StorageCounts, StorageOptions } from '../../storage.js';
 import { OPEN_SOURCES, type ReadBytes, type ReadValue, type RemoteCall } from '../calls.js';
 import { ReadingThread, readingHasEnded, threadEnded } from '../reading-thread.js';
 
-const SCRIPT = new URL('./remote-thread.js', import.meta.url);
+/** The output of scripts/bundle.mjs for remote-thread.ts. */
+const SCRIPT = new URL('./remote-thread.cjs', import.meta.url);
 
 export interface RemoteThreadsOptions {
   /** Maximum number of threads. */
   readonly most: number;
-  /** Number of concurrent reads per thread before another thread is started. */
+  /** Turns of concurrent reads per thread (see {@link turnOf}) before another thread is started. */
   readonly each: number;
 }
 
@@ -26,6 +28,8 @@ export class RemoteThreads {
   readonly #options: RemoteThreadsOptions;
   /** Each thread with the files that it has read last: it may still have them open. */
   readonly #threads = new Map<Thread, Set<string>>();
+  /** Turns of all reads that have not ended. */
+  #turns = 0;
   #closed = false;
 
   constructor(options: RemoteThreadsOptions) {
@@ -54,8 +58,11 @@ export class RemoteThreads {
 
   #ask(asked: RemoteCall): Promise<ReadValue> {
     if (this.#closed) return Promise.reject(readingHasEnded());
-    return new Promise((resolve, reject) => {
-      this.#threadFor(asked.location).give([{ asked, resolve, reject }]);
+    const thread = this.#threadFor(asked.location);
+    const turn = turnOf(asked.target.length);
+    this.#turns += turn;
+    return new Promise<ReadValue>((resolve, reject) => thread.give([{ asked, resolve, reject }])).finally(() => {
+      this.#turns -= turn;
     });
   }
 
@@ -80,9 +87,8 @@ export class RemoteThreads {
 
   #wantsAnother(): boolean {
     const { most, each } = this.#options;
-    const threads = [...this.#threads.keys()];
-    if (threads.length >= most) return false;
-    return threads.reduce((sum, { open }) => sum + open, 0) >= each * threads.length;
+    const { size } = this.#threads;
+    return size < most && this.#turns >= each * size;
   }
 
   #start(): void {
