@@ -30,7 +30,15 @@ const PACKAGES = {
   base: ['index', 'text'],
   storage: ['index'],
   format: ['index', 'layouts/hdf5/hdf5-thread'],
-  reader: ['index', 'open/open-files', 'loader/option-table', 'open/measure-step', 'bridge/main', 'bridge/bridge'],
+  reader: [
+    'index',
+    'open/open-files',
+    'loader/option-table',
+    'open/measure-step',
+    'bridge/main',
+    'bridge/serve-reader',
+    'bridge/bridge',
+  ],
   cuda: ['index'],
   writer: [
     'index',

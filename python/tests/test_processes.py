@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import shardtool
-from datasets import CHECKOUT, seen
+from datasets import CHECKOUT, children, seen
 from shardtool.bridge import reader_process, slot_file
 from signals import pressed
 
@@ -276,3 +276,29 @@ def test_a_python_without_memfd_create_asks_the_c_library(monkeypatch):
     assert "memfd:shardtool-slots" in os.readlink(f"/proc/self/fd/{descriptor}")
     assert not os.get_inheritable(descriptor)
     os.close(descriptor)
+
+
+def test_a_decode_worker_starts_with_the_reader_and_the_first_loop_uses_it(small, monkeypatch):
+    def threads_opened_and_looping():
+        with shardtool.Loader(small, batch_size=10, workers=1, output="numpy") as loader:
+            assert loader.num_samples == 200
+            opened = threads(loader)
+            next(iter(loader))
+            return opened, threads(loader)
+
+    opened, looping = threads_opened_and_looping()
+    monkeypatch.setattr("shardtool.loader._workers", lambda _: None)
+    opened_without, looping_without = threads_opened_and_looping()
+    assert (opened - opened_without, looping - looping_without) == (1, 0)
+
+
+def threads(loader):
+    return len(os.listdir(f"/proc/{loader._reader.pid}/task"))
+
+
+@pytest.mark.parametrize("workers", [0, -1, 1.5, "2", True, 100_000])
+def test_an_invalid_number_of_workers_is_an_error_of_the_option_and_the_reader_ends(small, workers):
+    before = children()
+    with pytest.raises(shardtool.OptionError, match="workers"):
+        next(iter(shardtool.Loader(small, batch_size=10, workers=workers, output="numpy")))
+    assert children() == before

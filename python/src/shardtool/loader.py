@@ -461,7 +461,7 @@ class Loader(KnownAttributes, Generic[Array, Images]):
                     with self._starting:
                         # A thread that closes the loader now waits until the reader has started and can be closed.
                         self._check_closes(closes)
-                        self._reader = ReaderProcess()
+                        self._reader = ReaderProcess(workers=_workers(self._options))
                     self._check_closes(closes)
                     self._open(self._reader)
                 except BaseException:
@@ -585,6 +585,13 @@ def _check_device(device: str, output: str) -> None:
         raise OptionError(f'device must be "cpu", "cuda" or "cuda:N", not {device!r}.')
     if output != "torch":
         raise OptionError(f'device={device!r} returns torch tensors: remove output, or set output="torch".')
+
+
+def _workers(options: Mapping[str, Any]) -> int:
+    """Number of decode workers that the reader starts before it has loaded; 0 stands for one per core. If the option
+    is invalid, one: the reader then raises the error."""
+    workers = options.get("workers", 0)
+    return workers if type(workers) is int and workers >= 0 else 1
 
 
 def _slots(options: Mapping[str, Any]) -> int:

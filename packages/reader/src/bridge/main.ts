@@ -1,9 +1,9 @@
 /** The reader as a child process of Python. Decoded images are in an anonymous file that both processes have mapped. */
-import { parseRequest, type Request } from './requests.js';
-import { serve } from './serve.js';
-import { Session } from './session.js';
+import { parseArgs } from 'node:util';
+import { startWorkers } from '../loader/work/start-workers.js';
 
-await serve('reader', (slotFile) => {
-  const session = new Session(slotFile);
-  return { parse: parseRequest, answer: (request: Request) => session.answer(request) };
-});
+const { values } = parseArgs({ options: { workers: { type: 'string' } }, strict: false });
+// A thread takes as long to start as the reader takes to load, so both happen at the same time.
+const workers = values.workers === undefined ? null : startWorkers(Number(values.workers) || undefined);
+const { serveReader } = await import('./serve-reader.js');
+await serveReader(workers);

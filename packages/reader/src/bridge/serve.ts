@@ -18,7 +18,9 @@ export interface Answering<Request extends { readonly request: number }> {
  * the end of standard input, or when the parent has ended. `who` names this process in messages; `open` gets the
  * descriptor of the slot file, which both processes have mapped.
  *
- *   node PROGRAM --parent PID --slot-file DESCRIPTOR [--kill-with-parent]
+ *   node PROGRAM --parent PID --slot-file DESCRIPTOR [--kill-with-parent] [--workers COUNT]
+ *
+ * `--workers` is for the reader, which has started them before.
  */
 export async function serve<Request extends { readonly request: number }>(
   who: string,
@@ -43,6 +45,7 @@ export async function serve<Request extends { readonly request: number }>(
         parent: { type: 'string' },
         'slot-file': { type: 'string' },
         'kill-with-parent': { type: 'boolean', default: false },
+        workers: { type: 'string' },
       },
     }),
   );

@@ -11,6 +11,7 @@ import { FreeSlots } from '../loader/ring/free-slots.js';
 import { fieldsWithoutImages } from '../loader/setup/fields-output.js';
 import { hasImages } from '../loader/setup/image-choice.js';
 import type { ScheduledTransform } from '../loader/setup/transform-schedule.js';
+import type { Workers } from '../loader/work/start-workers.js';
 import type { Dataset } from '../open/dataset.js';
 import { type OpenOptions, openDataset, openMixture } from '../open/open.js';
 import type { MixturePart } from '../open/open-mixture.js';
@@ -35,9 +36,12 @@ export class Session {
   readonly #held = new Map<number, Batch>();
   readonly #slots = new FreeSlots();
   #given = 0;
+  #workers: Workers | null;
 
-  constructor(slotFile: number) {
+  /** `workers`: decode workers that have been started for the first loader. */
+  constructor(slotFile: number, workers: Workers | null) {
     this.#slotFile = slotFile;
+    this.#workers = workers;
   }
 
   /** Returns null if the request has no answer. Errors are answers, too. */
@@ -98,7 +102,8 @@ export class Session {
     const fields = await fieldsIn(options, this.#dataset);
     const whole = options.fields === undefined && fields.isForImages ? { ...options, fields: [] } : options;
     const given = { ...whole, rank, worldSize, reuse: 'manual', slotFile: this.#slotFile, metrics: false } as const;
-    this.#loader = new Loader(this.#dataset, given, new Progress(), this.#slots);
+    this.#loader = new Loader(this.#dataset, given, new Progress(), this.#slots, this.#workers);
+    this.#workers = null;
     const numberTypes = await numberTypesOf(fields.names, this.#dataset);
     this.#shown = { withKeys, withRowSeeds, ...shownOf(options), numberTypes };
     const { header } = opened(this.#dataset);

@@ -19,9 +19,10 @@ import { type Place, Progress } from './progress.js';
 import { leastBytes } from './read/least-bytes.js';
 import { ReadHistory } from './read/readers/read-history.js';
 import { FreeSlots } from './ring/free-slots.js';
-import { type Running, startRunning, startWorkers, type Workers } from './running.js';
+import { type Running, startRunning } from './running.js';
 import { checkScheduled, type ScheduledTransform, TransformSchedule } from './setup/transform-schedule.js';
 import { type LoaderSetup, setUp, setUpSchedule } from './setup.js';
+import { startWorkers, type Workers } from './work/start-workers.js';
 
 /** A loader was closed while it was being iterated. */
 export class LoaderClosedError extends ShardtoolError {
@@ -57,6 +58,8 @@ export class Loader<Content extends BatchContent = BatchContent>
   #starting: Starting | null = null;
   #running: Running | null = null;
   #loop: Loop | null = null;
+  /** Workers that wait for the first iteration. */
+  #workers: Workers | null;
   readonly #progress: Progress;
   readonly #history: ReadHistory;
   /** The transform of each epoch. */
@@ -69,18 +72,20 @@ export class Loader<Content extends BatchContent = BatchContent>
   /**
    * Throws {@link OptionError} for options that are not allowed. `progress` belongs to a consumer that takes batches
    * ahead and reports when they are delivered. `slotFileSlots` are the slots of an earlier loader with the same slot
-   * file.
+   * file. `workers` have been started for the first iteration.
    */
   constructor(
     dataset: StoredDataset,
     options: LoaderOptions,
     progress: Progress = new Progress(),
     slotFileSlots: FreeSlots = new FreeSlots(),
+    workers: Workers | null = null,
   ) {
     this.#dataset = dataset;
     this.#options = checkOptions(options);
     this.#schedule = TransformSchedule.of(this.#options);
     this.#progress = progress;
+    this.#workers = workers;
     this.#counts = new LoaderCounts(dataset, () => this.#setup?.cached ?? null);
     this.#history = new ReadHistory(dataset.sampleBytes, dataset.files.samples);
     this.#context = { dataset, options: this.#options, history: this.#history, slotFileSlots };
@@ -101,7 +106,7 @@ export class Loader<Content extends BatchContent = BatchContent>
     try {
       const setup = await loop.orStopped(() => {
         // Starting a thread takes longer than the setup, so both run at the same time.
-        if (this.#starting === null) workers = startWorkers(this.#options);
+        if (this.#starting === null) workers = this.#takeWorkers() ?? startWorkers(this.#options.workers);
         return this.#prepare();
       });
       await this.#service.start(this.#options.metrics, process.env, () => ({
@@ -251,6 +256,7 @@ export class Loader<Content extends BatchContent = BatchContent>
     loop?.stop(closedError());
     await loop?.end();
     await stopEngine(starting);
+    await this.#takeWorkers()?.close();
     await this.#setup?.cached?.settle();
     await this.#service.stop();
   }
@@ -288,7 +294,7 @@ export class Loader<Content extends BatchContent = BatchContent>
   #start(setup: LoaderSetup, workers: Workers | null): Promise<Running> {
     if (this.#starting === null) {
       const giveUp = new AbortController();
-      const own = workers ?? startWorkers(this.#options);
+      const own = workers ?? startWorkers(this.#options.workers);
       const starting = { giveUp, running: startRunning(setup, this.#context, own, giveUp.signal) };
       this.#starting = starting;
       starting.running.then(
@@ -300,6 +306,12 @@ export class Loader<Content extends BatchContent = BatchContent>
       );
     }
     return this.#starting.running;
+  }
+
+  #takeWorkers(): Workers | null {
+    const workers = this.#workers;
+    this.#workers = null;
+    return workers;
   }
 
   /** Detaches the engine from this loader. */

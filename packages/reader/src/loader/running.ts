@@ -1,4 +1,3 @@
-import { coresOfThisRank } from '@shardtool/base';
 import type { StoredDataset } from '../dataset/stored-dataset.js';
 import type { CheckedOptions } from './options.js';
 import { EpochReaders } from './read/readers/epoch-readers.js';
@@ -8,6 +7,7 @@ import { FreeSlots } from './ring/free-slots.js';
 import { raggedRowsOf } from './setup/decoder-output.js';
 import type { LoaderSetup } from './setup.js';
 import { Engine } from './work/engine.js';
+import type { Workers } from './work/start-workers.js';
 
 /** Resources that are kept between iterations. */
 export interface Running {
@@ -16,14 +16,6 @@ export interface Running {
   /** The output that the engine was started for. */
   readonly output: LoaderSetup['output'];
 }
-
-/** Starts decode workers before it is known what they do: at most one per core, in case that there is no memory for more. */
-export function startWorkers({ workers }: CheckedOptions): Workers {
-  const cores = coresOfThisRank();
-  return Engine.workers(Math.min(workers ?? cores, cores));
-}
-
-export type Workers = ReturnType<typeof Engine.workers>;
 
 /** Lays out the memory, and gives the decode workers their work. If this fails, it ends them. `slotFileSlots`: the slots that are free in the option `slotFile`. */
 export async function startRunning(

@@ -47,9 +47,10 @@ class ReaderProcess:
     (KeyboardInterrupt) ends the wait for an answer. After that, the reader accepts further requests.
     """
 
-    def __init__(self, program: Optional[str] = None, closed: str = _CLOSED) -> None:
+    def __init__(self, program: Optional[str] = None, closed: str = _CLOSED, workers: Optional[int] = None) -> None:
         """``program``: another program with the same interface as the reader. ``closed``: the error of a request during
-        which the reader was closed."""
+        which the reader was closed. ``workers``: number of decode workers that the reader starts at once, for a loader;
+        0 stands for one per core."""
         if sys.platform == "win32":
             raise ReaderError(
                 "Loaders, datasets and writers do not work on Windows: use WSL, or only the command line tool."
@@ -68,6 +69,8 @@ class ReaderProcess:
         # The kernel ends the reader with the thread that started it, so that thread must run as long as the process.
         if threading.current_thread() is threading.main_thread():
             command.append("--kill-with-parent")
+        if workers is not None:
+            command += ["--workers", str(workers)]
         try:
             with _interrupt_later():
                 wake = self._start(command)

@@ -16,7 +16,7 @@ import { type MemoryPlan, movedPlan, slotAddress } from '../ring/slots.js';
 import type { ResolvedSteps } from '../setup/custom-steps.js';
 import type { RaggedRows } from '../setup/decoder-output.js';
 import type { DecodeWorkerData, WorkerMessage } from './decode-worker.js';
-import { DecodeWorkers } from './decode-workers.js';
+import type { Workers } from './start-workers.js';
 
 export interface EngineOptions {
   readonly plan: MemoryPlan;
@@ -76,16 +76,11 @@ export class Engine {
   /** The slots without a batch. A batch that is held longer than its iteration keeps its slot. */
   readonly freeSlots: FreeSlots;
   readonly #segments: readonly SharedArrayBuffer[];
-  readonly #pool: DecodeWorkers<WorkerMessage>;
+  readonly #pool: Workers;
   #onMessage: (message: WorkerMessage) => void = () => {};
 
-  /** Starts decode workers before it is known what they do, for {@link start}. */
-  static workers(count: number): DecodeWorkers<WorkerMessage> {
-    return new DecodeWorkers(new URL('./decode-worker.cjs', import.meta.url), count);
-  }
-
   /** `pool` belongs to the engine from now on. `giveUp` aborts a start in progress, with the signal's reason. */
-  static async start(options: EngineOptions, pool: DecodeWorkers<WorkerMessage>, giveUp: AbortSignal): Promise<Engine> {
+  static async start(options: EngineOptions, pool: Workers, giveUp: AbortSignal): Promise<Engine> {
     const plan = movedPlan(options.plan, options.freeSlots.place(options.plan));
     const wakeSignal = new WakeSignal();
     const control = Control.create({ slots: plan.slots, jobs: plan.slots * options.rows });
@@ -154,7 +149,7 @@ export class Engine {
       Engine,
       'control' | 'arena' | 'held' | 'memory' | 'plan' | 'wakeSignal' | 'parts' | 'texts' | 'facts' | 'freeSlots'
     >,
-    pool: DecodeWorkers<WorkerMessage>,
+    pool: Workers,
   ) {
     this.control = parts.control;
     this.arena = parts.arena;
