@@ -10,7 +10,7 @@ import { type FieldColumns, type LoadedIndex, orUnusable, readIndexFile, type Sh
 
 /** Reads a local index like `readShardIndex`. Its columns are decoded later, as {@link decodeLoadedIndex} describes. */
 export function loadShardIndex(path: string): Promise<LoadedIndex> {
-  return readAgainIf([ShardIndexError, VersionError], path, async () =>
+  return readAgainIf([ShardIndexError, VersionError], path, undefined, async () =>
     decodeLoadedIndex(await readWhole(path), shownLocation(path)),
   );
 }
