@@ -2,17 +2,14 @@
  * Indexes of which each column is decoded when it is first used. A loader keeps many indexes in memory, and uses few of
  * their columns. Keys and paths take six times as many bytes in memory as in the file.
  */
-import { ShardIndexError, VersionError } from '@shardtool/base';
-import { readAgainIf, readWhole, shownLocation } from '@shardtool/storage';
+import { readWhole, shownLocation } from '@shardtool/storage';
 import type { ParquetColumns } from '../parquet/parquet.js';
 import { checkColumns, columnsOfField, columnsOfPart, FIXED_COLUMNS, takeField, takePart } from './columns.js';
 import { type FieldColumns, type LoadedIndex, orUnusable, readIndexFile, type ShardIndex } from './shard-index.js';
 
 /** Reads a local index like `readShardIndex`. Its columns are decoded later, as {@link decodeLoadedIndex} describes. */
-export function loadShardIndex(path: string): Promise<LoadedIndex> {
-  return readAgainIf([ShardIndexError, VersionError], path, undefined, async () =>
-    decodeLoadedIndex(await readWhole(path), shownLocation(path)),
-  );
+export async function loadShardIndex(path: string): Promise<LoadedIndex> {
+  return decodeLoadedIndex(await readWhole(path), shownLocation(path));
 }
 
 /**
