@@ -9,6 +9,7 @@ import { type BucketServer, defaultBucketServer } from './bucket-server.js';
 import { shardtool } from './cli-here.js';
 import { emptyFolder } from './datasets.js';
 import { filesIn, jpeg, newFolder } from './pack-workbench.js';
+import { archive, entry } from './tar-craft.js';
 
 const SAMPLES = 40;
 /** The source of all tests: 40 samples with classes and columns, some with masks. */
@@ -146,6 +147,19 @@ test('a selection is re-sharded: an overlay, a condition and excluded keys', asy
   await convert(packed, fewer, { excludeKeys: [wanted[0]!.key], sortBy: 'key' });
   const keys = (await rowsOf(packed)).map(({ key }) => key).filter((key) => key !== wanted[0]!.key);
   expect((await rowsOf(fewer)).map(({ key }) => key)).toEqual(keys.sort());
+});
+
+test('exactly the listed keys are excluded: also of an empty list, and a key with a line break', async () => {
+  const folder = emptyFolder();
+  const names = ['a', 'b', 'a\nb'];
+  writeFileSync(path.join(folder, 'x.tar'), archive(...names.map((name) => entry({ name: `${name}.bin` }, name))));
+  const keysWithout = async (excludeKeys: readonly string[]) => {
+    const output = newFolder();
+    await convert(folder, output, { workers: 1, excludeKeys });
+    return (await rowsOf(output)).map(({ key }) => key);
+  };
+  expect(await keysWithout([])).toEqual(names);
+  expect(await keysWithout(['a\nb'])).toEqual(['a', 'b']);
 });
 
 test('shards in a bucket are re-sharded to a bucket, and repeating the command writes nothing', async () => {

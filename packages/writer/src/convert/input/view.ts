@@ -19,7 +19,7 @@ export interface InputChoice extends Omit<ViewOptions, 'features'>, Pick<OpenOpt
 export interface View extends Pick<OpenOptions, 'overlay' | 'split' | 'version' | 'layout' | 'storage'> {
   readonly location: string;
   readonly features?: ReadChoice | undefined;
-  /** Keys, one per line, in memory shared by all workers. */
+  /** A list of keys as JSON, in memory shared by all workers. */
   readonly excludeKeys?: SharedArrayBuffer | undefined;
 }
 
@@ -40,11 +40,11 @@ export async function openView(
   input: DatasetShards,
   { overlay, split, version, layout, reading: features, excludeKeys, storage }: InputChoice,
 ): Promise<ViewedShards | null> {
+  const keys = excludeKeys === undefined ? [] : [...excludeKeys];
   const isWhole = overlay === undefined && (split === undefined || split === input.split);
-  if (isWhole && excludeKeys === undefined) return null;
+  if (isWhole && keys.length === 0) return null;
   // Another conversion of this process may have opened an earlier dataset.
   opened = undefined;
-  const keys = excludeKeys === undefined ? undefined : [...excludeKeys];
   const seen = { overlay, split, version, layout, features, storage };
   const dataset = await openDataset(location, { ...seen, excludeKeys: keys });
   await dataset.close();
@@ -63,7 +63,7 @@ export async function openView(
     samples: dataset.shards.map((shard) => shard.samples),
     classes: dataset.classes,
     columns: Array.from(types, ([name, type]) => ({ name, type })),
-    view: { location, ...seen, excludeKeys: keys && shared(keys.join('\n')) },
+    view: { location, ...seen, excludeKeys: shared(JSON.stringify(keys)) },
     madeFrom: dataset.identity,
   };
 }
@@ -124,7 +124,7 @@ let opened: { readonly view: string; readonly dataset: Promise<Dataset> } | unde
 export async function viewedShard({ excludeKeys, ...view }: View, shard: number): Promise<ViewedShard> {
   const name = JSON.stringify(view);
   if (opened?.view !== name) {
-    const keys = excludeKeys && Buffer.from(new Uint8Array(excludeKeys)).toString().split('\n');
+    const keys = excludeKeys && JSON.parse(Buffer.from(new Uint8Array(excludeKeys)).toString());
     const { location, ...options } = view;
     opened = { view: name, dataset: openDataset(location, { ...options, excludeKeys: keys }) };
   }
