@@ -10,6 +10,12 @@ import { TransientError } from './retry.js';
 /** Headers that a page must not set. */
 const FORBIDDEN: ReadonlySet<string> = new Set(['accept-encoding', 'host']);
 
+/**
+ * How long an answer may take to begin. Browsers let requests wait while they have six to the same server, so it is longer
+ * than in Node.
+ */
+const SILENCE_MS = 60_000;
+
 /** Global names and options of browsers, which the types of Node lack. */
 const page = (globalThis as { readonly location?: { readonly origin: string } }).location;
 // Browsers answer requests for one URL one after the other if they keep the answers.
@@ -23,7 +29,7 @@ const reached = new Set<string>();
  * FileError if the server does not allow this page to read the answer (CORS).
  */
 export async function exchange(request: HttpRequest, options: ExchangeOptions): Promise<Answer> {
-  const { counts, signal, place = () => null } = options;
+  const { counts, signal, fresh = false, place = () => null } = options;
   const { url, method } = request;
   counts.requests++;
   signal?.throwIfAborted();
@@ -37,7 +43,11 @@ export async function exchange(request: HttpRequest, options: ExchangeOptions): 
     return place(status, headers);
   });
   try {
-    const response = await answered(request, stop.signal);
+    const silent = new TransientError(`no answer within ${SILENCE_MS / 1000} seconds`);
+    const silence = setTimeout(() => stop.abort(silent), SILENCE_MS);
+    endWatch = () => clearTimeout(silence);
+    const response = await answered(request, stop.signal, fresh);
+    endWatch();
     reached.add(url.origin);
     const tooSlow = new TransientError(
       `the answer came too slowly: less than ${LEAST_BYTES} bytes in ${windowMs / 1000} s`,
@@ -62,7 +72,12 @@ export async function exchange(request: HttpRequest, options: ExchangeOptions): 
   }
 }
 
-async function answered({ method, url, headers, body }: HttpRequest, signal: AbortSignal): Promise<Response> {
+/** `isAgain`: an earlier try has failed. */
+async function answered(
+  { method, url, headers, body }: HttpRequest,
+  signal: AbortSignal,
+  isAgain: boolean,
+): Promise<Response> {
   const isOwn = url.origin === page?.origin;
   // A condition would cost an additional request for each file (CORS preflight). The versions of answers are compared anyway.
   const isSent = (name: string) => !FORBIDDEN.has(name) && (isOwn || name !== 'if-match');
@@ -76,9 +91,15 @@ async function answered({ method, url, headers, body }: HttpRequest, signal: Abo
     });
   } catch (cause) {
     signal.throwIfAborted();
-    if (!isOwn && (await isThere(url, signal))) throw notAllowed(url);
-    const wasNeverReached = !reached.has(url.origin);
-    throw new TransientError('the server does not answer', { cause, wasNeverReached });
+    const isAnswered = await isThere(url, signal);
+    signal.throwIfAborted();
+    // The browser does not say why, and the first failure may have been a lost connection.
+    if (isAnswered && !isOwn && isAgain) throw notAllowed(url);
+    const reason = isAnswered
+      ? 'the connection was lost, or the browser rejects the answer, which the server must not compress'
+      : 'the server does not answer';
+    const wasNeverReached = !isAnswered && !reached.has(url.origin);
+    throw new TransientError(reason, { cause, wasNeverReached });
   }
 }
 
@@ -116,7 +137,7 @@ function notAllowed(url: URL): FileError {
   const who = page?.origin ?? 'this page';
   return new FileError(
     { path },
-    `${path} cannot be read: its server answers, but does not allow ${who} to read it (CORS). It has to send ${NEEDED}.`,
+    `${path} cannot be read: its server answers, but does not allow ${who} to read it (CORS). It has to send ${NEEDED}, and must not compress the file.`,
   );
 }
 
