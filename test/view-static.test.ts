@@ -2,6 +2,7 @@
 import { cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { openDataset } from '@shardtool/reader';
+import { pack } from '@shardtool/writer';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { hasChromium, launchChromium } from './chromium.js';
@@ -143,6 +144,23 @@ describe.skipIf(!hasChromium)('in chromium', () => {
       return document.title;
     });
     expect(await added).toBe('shardtool view');
+    await page.close();
+  });
+
+  test('label columns that are named like properties of objects have histograms and filters', async () => {
+    const names = ['constructor', '__proto__', 'toString'];
+    const labels = path.join(emptyFolder(), 'labels.csv');
+    const rows = Array.from({ length: 10 }, (_, i) => `cat/cat_00${i}.jpg,text ${i % 2},text ${i},${i}`);
+    writeFileSync(labels, `path,${names.join(',')}\n${rows.join('\n')}\n`);
+    await pack('examples/photos', path.join(site, 'named'), { labels, workers: 1 });
+    const shown = names.map((name) => `show=${name}`).join('&');
+    const { page, complaints } = await opened(
+      `${own.url}/index.html#url=${own.url}/named&${shown}&value.__proto__=text 3&range.toString=2..5`,
+    );
+    await header(page).getByText('1 of 10 samples').waitFor();
+    await page.getByRole('region', { name: 'constructor' }).getByText('text 1').waitFor();
+    expect(await page.locator('.cell .name').allTextContents()).toEqual(['cat/cat_003']);
+    expect(complaints).toEqual([]);
     await page.close();
   });
 

@@ -81,8 +81,9 @@ function Filter({ info, query, onQuery, onClose }: FilterProps) {
     isFirst.current = false;
     return api.histogram(asked, column, signal);
   });
-  const range = ranges[column] ?? null;
-  const chosen = values[column] ?? [];
+  // A column may have the name of a property of every object, such as constructor.
+  const range = Object.hasOwn(ranges, column) ? ranges[column]! : null;
+  const chosen = Object.hasOwn(values, column) ? values[column]! : [];
   const isFiltered = range !== null || chosen.length > 0;
   return (
     <section class="filter" aria-label={shown(column)}>

@@ -46,8 +46,9 @@ export function stateOf(hash: string): PageState {
   const [, only] = ONLY_URL.exec(hash) ?? [];
   if (only !== undefined) return { ...DEFAULT, url: decoded(only) };
   const given = new URLSearchParams(hash.replace(/^#/, ''));
-  const ranges: Record<string, [number, number]> = {};
-  const values: Record<string, string[]> = {};
+  // Without a prototype, so that __proto__ and constructor are ordinary names of columns.
+  const ranges: Record<string, [number, number]> = Object.create(null);
+  const values: Record<string, string[]> = Object.create(null);
   for (const [name, text] of given) {
     const [, kind, column] = /^(range|value)\.(.+)$/s.exec(name) ?? [];
     if (column === undefined) continue;
