@@ -149,6 +149,24 @@ function bigEndianTiff(...entries: readonly [tag: number, type: 3 | 4, value: nu
   return tiff;
 }
 
+test('a TIFF with L*a*b* colours or an unusual number of bits is rejected, with a command that converts it', () => {
+  const probe = (bits: number, photometric: number) =>
+    probeImage(bigEndianTiff([256, 3, 2], [257, 3, 1], [258, 3, bits], [262, 3, photometric]), 'a.tif');
+  for (const [bits, photometric] of [
+    [8, 8],
+    [8, 9],
+    [16, 10],
+  ] as const) {
+    expect(() => probe(bits, photometric)).toThrow(
+      /TIFF with L\*a\*b\* colours is not supported.*"magick a.tif a.png"/,
+    );
+  }
+  for (const bits of [3, 10, 12])
+    expect(() => probe(bits, 1)).toThrow(/TIFF with an unusual number of bits is not supported.*"magick a.tif a.png"/);
+  for (const bits of [1, 2, 4, 8, 16, 32, 64]) expect(probe(bits, 1).kind).toBe('tiff');
+  expect(probe(16, 8).kind).toBe('tiff');
+});
+
 test('a big-endian TIFF with long numbers is read', () => {
   const tiff = bigEndianTiff([256, 4, 70_000], [257, 3, 12], [274, 3, 8]);
   expect(probeImage(tiff)).toEqual({ kind: 'tiff', width: 70_000, height: 12, orientation: 8 });

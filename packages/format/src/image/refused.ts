@@ -1,6 +1,6 @@
 import { heifBrand } from './avif.js';
 import { fourCC, u16be, u32be, u32le } from './header.js';
-import { isOfOtherCompression } from './tiff.js';
+import { isOfLabColours, isOfOtherBits, isOfOtherCompression } from './tiff.js';
 
 /** A kind of image that shardtool does not decode. */
 interface RefusedKind {
@@ -51,6 +51,18 @@ export const REFUSED: readonly RefusedKind[] = [
     names: [],
     begins: (bytes) => TIFFS.has(u32be(bytes, 0)) && isOfOtherCompression(bytes),
     command: (path, stem) => `tiffcp -c zip ${path} ${stem}-zip.tif`,
+  },
+  {
+    name: 'TIFF with L*a*b* colours',
+    names: [],
+    begins: (bytes) => TIFFS.has(u32be(bytes, 0)) && isOfLabColours(bytes),
+    command: MAGICK,
+  },
+  {
+    name: 'TIFF with an unusual number of bits',
+    names: [],
+    begins: (bytes) => TIFFS.has(u32be(bytes, 0)) && isOfOtherBits(bytes),
+    command: MAGICK,
   },
   {
     name: 'AVIF sequence',

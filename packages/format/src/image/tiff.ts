@@ -30,6 +30,12 @@ const DECODED: ReadonlySet<number> = new Set([
   1, 2, 3, 4, 5, 7, 8, 32766, 32771, 32773, 32809, 32946, 34676, 34677, 50001,
 ]);
 
+/** Numbers of bits per sample that libvips reads. */
+const READ_BITS: ReadonlySet<number> = new Set([1, 2, 4, 8, 16, 32, 64]);
+/** Values of PhotometricInterpretation: L*a*b* as in CIE, ICC and ITU. libvips reads only the first, with 16 bits. */
+const CIE_LAB = 8;
+const OTHER_LABS: ReadonlySet<number> = new Set([9, 10]);
+
 /** How to interpret the values of a TIFF. */
 export interface TiffCoding {
   /** The meaning of the channels: 2 for RGB, 6 for YCbCr; -1 if the file does not specify it. */
@@ -55,6 +61,25 @@ export function isOfOtherCompression(bytes: Uint8Array): boolean {
   return coding !== null && !DECODED.has(coding.compression);
 }
 
+/** Whether the colours of the first image of a TIFF are L*a*b*, in an encoding that no codec decodes. */
+export function isOfLabColours(bytes: Uint8Array): boolean {
+  const directory = firstDirectory(bytes, 0, bytes.length);
+  if (directory === null) return false;
+  const photometric = tagValue(bytes, directory, PHOTOMETRIC);
+  return OTHER_LABS.has(photometric) || (photometric === CIE_LAB && !bitsOf(bytes, directory).includes(16));
+}
+
+/** Whether samples of the first image of a TIFF have a number of bits that no codec decodes, such as 12. */
+export function isOfOtherBits(bytes: Uint8Array): boolean {
+  const directory = firstDirectory(bytes, 0, bytes.length);
+  return directory !== null && bitsOf(bytes, directory).some((bits) => !READ_BITS.has(bits));
+}
+
+/** Bits per sample of each channel; empty if the file does not specify it. */
+function bitsOf(bytes: Uint8Array, directory: Directory): readonly number[] {
+  return tagShorts(bytes, directory, BITS_PER_SAMPLE, MOST_CHANNELS);
+}
+
 /** Reads the header of the first image of a TIFF file. TIFF 6.0, sections 2 and 8. Its directory may be anywhere, even at the end. */
 export function readTiffHeader(bytes: Uint8Array): ImageHeader | HeaderTrouble {
   const directory = firstDirectory(bytes, 0, bytes.length);
@@ -62,7 +87,7 @@ export function readTiffHeader(bytes: Uint8Array): ImageHeader | HeaderTrouble {
   const width = tagValue(bytes, directory, IMAGE_WIDTH);
   const height = tagValue(bytes, directory, IMAGE_LENGTH);
   if (width <= 0 || height <= 0) return 'no-size';
-  if (isOfOtherCompression(bytes)) return 'refused';
+  if (isOfOtherCompression(bytes) || isOfLabColours(bytes) || isOfOtherBits(bytes)) return 'refused';
   const xmp = tagBytes(bytes, directory, XMP);
   const orientation = orientationOf(orientationTag(bytes, directory), xmp === null ? -1 : xmpOrientation(xmp));
   const precision = precisionOf(bytes, directory);
@@ -70,7 +95,7 @@ export function readTiffHeader(bytes: Uint8Array): ImageHeader | HeaderTrouble {
 }
 
 function precisionOf(bytes: Uint8Array, directory: Directory): Precision | null {
-  const bits = Math.max(0, ...tagShorts(bytes, directory, BITS_PER_SAMPLE, MOST_CHANNELS));
+  const bits = Math.max(0, ...bitsOf(bytes, directory));
   const formats = tagShorts(bytes, directory, SAMPLE_FORMAT, MOST_CHANNELS);
   if (bits > 16 || formats.some((format) => !PIXEL_FORMATS.has(format))) return 'refused';
   return bits > 8 ? 'narrowed' : null;
