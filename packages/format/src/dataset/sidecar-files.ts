@@ -124,7 +124,8 @@ function cacheFolder(cache: string): string {
   try {
     if (existsSync(earlier) && !existsSync(folder)) renameSync(earlier, folder);
   } catch {
-    // Another process has renamed it, or the cache folder is read-only.
+    // Another process has renamed it, or the cache folder is read-only: then it keeps its earlier name.
+    if (existsSync(earlier) && !existsSync(folder)) return earlier;
   }
   return folder;
 }

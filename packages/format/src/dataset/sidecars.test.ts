@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -150,6 +150,21 @@ test('the folder of this machine keeps its files when it gets its new name', () 
     expect(path.dirname(side)).toBe(path.join(folder, 'shardtool', 'sidecars'));
     expect(existsSync(path.join(side, '..', 'x'))).toBe(true);
     expect(existsSync(earlier)).toBe(false);
+  } finally {
+    vi.stubEnv('SHARDTOOL_SIDECARS', path.join(folder, 'side'));
+  }
+});
+
+test('the folder of this machine is used under its earlier name if it cannot be renamed', () => {
+  const home = path.join(folder, 'read-only');
+  const cache = path.join(home, 'shardtool');
+  mkdirSync(path.join(cache, 'beside'), { recursive: true });
+  // A folder cannot replace a link.
+  symlinkSync('missing', path.join(cache, 'sidecars'));
+  vi.stubEnv('SHARDTOOL_SIDECARS', '');
+  vi.stubEnv('XDG_CACHE_HOME', home);
+  try {
+    expect(path.dirname(sideFolder(at(''))!)).toBe(path.join(cache, 'beside'));
   } finally {
     vi.stubEnv('SHARDTOOL_SIDECARS', path.join(folder, 'side'));
   }
