@@ -54,7 +54,9 @@ test('files are read back unchanged, in any order, from memory and from disk', (
           `${sorted.at(-1)}!`,
         ];
         for (const mostHashed of [undefined, 0]) {
-          expect([...reader.findAll(wanted, mostHashed)]).toEqual(wanted.map((text) => sorted.indexOf(text)));
+          const expected = wanted.map((text) => sorted.indexOf(text));
+          expect([...reader.findAll(wanted, mostHashed)]).toEqual(expected);
+          expect([...files.reader().findAll(wanted, mostHashed)]).toEqual(expected);
         }
         files.close();
       },

@@ -31,6 +31,8 @@ export class SourceFiles {
   readonly #ends: Uint32Array;
   readonly #spool: SharedSpool;
   readonly #bytes: SpooledBytes;
+  /** For all readers, because it takes longer to make than to use. */
+  readonly #hashes: PathHashes = { table: null };
   /** Frees the memory or the file. After that no thread may read the files. */
   readonly close: () => void;
 
@@ -60,7 +62,7 @@ export class SourceFiles {
 
   /** Returns a reader. It sees values of a file that are filled in before it reaches that file. */
   reader(): FileReader {
-    return new FileReader(this.#ends, this.#bytes);
+    return new FileReader(this.#ends, this.#bytes, this.#hashes);
   }
 
   /** Fills in the size and the time of the files `from` to `to - 1`. `facts` returns them for a path and its number. */
@@ -84,6 +86,11 @@ export interface FileFacts {
   readonly mtimeMs: number;
 }
 
+/** The table by which paths are found, made when it is first needed. */
+interface PathHashes {
+  table: HashTable | null;
+}
+
 /** Reads source files by number; fastest in ascending order. */
 export class FileReader {
   readonly #ends: Uint32Array;
@@ -92,9 +99,10 @@ export class FileReader {
   #window: Buffer;
   #from = 0;
   #to: number;
-  #hashed: HashTable | null = null;
+  readonly #hashes: PathHashes;
 
-  constructor(ends: Uint32Array, bytes: SpooledBytes) {
+  constructor(ends: Uint32Array, bytes: SpooledBytes, hashes: PathHashes) {
+    this.#hashes = hashes;
     this.#ends = ends;
     this.#bytes = bytes;
     this.#window = bytes.memory ?? Buffer.allocUnsafe(0);
@@ -175,14 +183,15 @@ export class FileReader {
 
   /** Numbers of all files plus one, by the hashes of their paths. */
   #byHash(): HashTable {
-    if (this.#hashed !== null) return this.#hashed;
+    if (this.#hashes.table !== null) return this.#hashes.table;
     const hashOf = (entry: number): number => {
       const start = this.#hold(entry - 1) + FACTS_BYTES;
       return hashOfBytes(this.#window, start, pathEnd(this.#window, this.#ends[entry - 1]! * UNIT - this.#from));
     };
-    this.#hashed = new HashTable(Uint32Array, hashOf, this.count);
-    for (let entry = 1; entry <= this.count; entry++) this.#hashed.place(entry, hashOf(entry), () => false);
-    return this.#hashed;
+    const table = new HashTable(Uint32Array, hashOf, this.count);
+    for (let entry = 1; entry <= this.count; entry++) table.place(entry, hashOf(entry), () => false);
+    this.#hashes.table = table;
+    return table;
   }
 
   /** Returns the first file whose path is not before this one; {@link count} if there is none. */
