@@ -194,7 +194,8 @@ export const JSON_SHAPES: Readonly<Record<string, Shape>> = {
   },
   tune: {
     ...{ imagesPerSecond: 'num', decodedPerSecond: 'num', readPerSecond: 'num', limit: 'text', sampleImages: 'int' },
-    ...{ gains: [{ what: 'text', times: 'num', how: 'text' }], turns: 'int', memoryBytes: 'int', fitsMemory: 'bool' },
+    gains: [{ what: 'text', times: 'num', least: 'num', most: 'num', how: 'text' }],
+    ...{ turns: 'int', otherPrograms: orNull('num'), memoryBytes: 'int', fitsMemory: 'bool' },
     options: { workers: 'int', prefetchBatches: 'int' },
   },
   transforms: {

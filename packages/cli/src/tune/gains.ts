@@ -14,8 +14,11 @@ export interface Remedy {
 
 export interface Gain {
   readonly what: Remedy['what'] | 'faster storage';
-  /** The rate with the remedy, divided by the present rate. */
+  /** The rate with the remedy, divided by the present rate: the median of the turns. */
   readonly times: number;
+  /** The smallest and the largest gain of a turn. */
+  readonly least: number;
+  readonly most: number;
   readonly how: string;
 }
 
@@ -35,7 +38,10 @@ export function readingLimits({ read, decoded }: Rates): boolean {
 export interface Tried {
   readonly remedy: Remedy;
   readonly workers: number;
-  readonly rate: number;
+  /** For each turn, the rate with the remedy, divided by that of the loader as it is just before. */
+  readonly ratios: readonly number[];
+  /** Size of an image with the remedy, divided by the present size. */
+  readonly size: number;
 }
 
 /**
@@ -43,21 +49,29 @@ export interface Tried {
  * the slower of the two sets the rate. A remedy for the faster one has no gain.
  */
 export function gainsOf({ here, read, decoded }: Rates, tried: readonly Tried[]): Gain[] {
-  const times = (decoding: number, reading: number) => Math.max(1, Math.min(decoding, reading) / here);
-  // Both reading and decoding are at least as fast as the whole loader was.
-  const [decoding, reading] = [Math.max(decoded, here), Math.max(read, here)];
-  const gains: Gain[] = tried.map((one) => ({
-    what: one.remedy.what,
-    times: times(decoding * factorOf(one, decoded), reading),
-    how: one.remedy.how,
-  }));
+  const isReading = readingLimits({ here, read, decoded });
+  // If decoding is the limit, the sample and the dataset have the same rate. Where they differ, the machine has changed in
+  // the meantime, which must not count as a gain.
+  const decoding = (ratio: number) => (isReading ? (Math.max(decoded, here) * ratio) / here : ratio);
+  const times = (ratio: number, size: number) =>
+    Math.max(1, Math.min(decoding(ratio), Math.max(read, here) / size / here));
+  const gains: Gain[] = tried.map(({ remedy, workers, ratios, size }) => {
+    const all = ratios.map((ratio) => times(factorOf(remedy, workers, ratio), size)).sort((a, b) => a - b);
+    return { what: remedy.what, times: middle(all), least: all[0]!, most: all.at(-1)!, how: remedy.how };
+  });
+  const storage = isReading ? Math.max(1, decoding(1)) : 1;
   const how = 'a local copy, or --cache FOLDER for a remote dataset';
-  gains.push({ what: 'faster storage', times: readingLimits({ here, read, decoded }) ? decoding / here : 1, how });
+  gains.push({ what: 'faster storage', times: storage, least: storage, most: storage, how });
   return gains.sort((a, b) => b.times - a.times);
 }
 
 /** How much faster the sample was. A trial with one worker less estimates one core more: both make the same difference. */
-function factorOf({ remedy, workers, rate }: Tried, decoded: number): number {
+function factorOf(remedy: Remedy, workers: number, ratio: number): number {
   const isLess = remedy.workers !== undefined && remedy.workers < workers;
-  return isLess ? Math.max(1, 2 - rate / decoded) : rate / decoded;
+  return isLess ? Math.max(1, 2 - ratio) : ratio;
+}
+
+/** Median of values in ascending order: the upper one of two. */
+function middle(values: readonly number[]): number {
+  return values[values.length >> 1]!;
 }

@@ -10,6 +10,8 @@ import { refuseWithoutImages } from '../../options/without-images.js';
 import { stoppable } from '../../terminal/interrupt.js';
 import { print } from '../../terminal/outcome.js';
 import { countOf, formatCount, formatSize } from '../../terminal/size.js';
+import type { Gain } from '../../tune/gains.js';
+import { BUSY } from '../../tune/other-programs.js';
 import type { TuneResult } from '../../tune/tune.js';
 
 const { workers: _, ...FLAGS } = loaderFlags('bench');
@@ -19,6 +21,8 @@ const LEAST_GAIN = 1.05;
 export const tuneCommand = command({
   name: 'tune',
   summary: 'Measure what limits a loader, and what each remedy would bring',
+  details:
+    'Remedies are tried on copies of a few hundred images, in turns with the loader as it is. A gain is the median of its turns; the smallest and the largest follow it if they differ. If other programs use the processor in the meantime, the command says so: its gains are then less certain.',
   arguments: { dataset: DATASET_ARGUMENT },
   options: {
     ...FLAGS,
@@ -73,11 +77,25 @@ function describe(result: TuneResult, memory: number | undefined): string {
     worth.length === 0
       ? 'Nothing that was tried makes it faster by 5 % or more.'
       : `What would help (tried on ${countOf(result.sampleImages, 'image')} of this dataset, median of ${countOf(result.turns, 'turn')}):`,
-    ...worth.map(({ what, times, how }) => `  ${what.padEnd(width)}  ${times.toFixed(2)} times as fast: ${how}`),
+    ...worth.map((gain) => `  ${gain.what.padEnd(width)}  ${timesText(gain)} times as fast: ${gain.how}`),
     ...(worth.length > 0 && others.length > 0 ? [`Less than 5 %: ${others.map(({ what }) => what).join(', ')}`] : []),
+    ...othersLine(result.otherPrograms),
     memoryLine(memoryBytes, memory, result.fitsMemory),
     `Use: workers ${workers}, prefetchBatches ${prefetchBatches} (--workers, --prefetch-batches; in Python workers, prefetch_batches)`,
   ].join('\n');
+}
+
+/** The gain, and the range of the turns if it is wide. */
+function timesText({ times, least, most }: Gain): string {
+  const [low, high] = [least.toFixed(1), most.toFixed(1)];
+  return low === high ? times.toFixed(2) : `${times.toFixed(2)} (${low} to ${high})`;
+}
+
+function othersLine(share: number | null): string[] {
+  if (share === null || share < BUSY) return [];
+  return [
+    `Other programs used ${Math.round(share * 100)} % of the processor during the measurement, so the gains are uncertain: repeat it when they do not run.`,
+  ];
 }
 
 function memoryLine(peak: number, memory: number | undefined, fits: boolean): string {
