@@ -203,6 +203,18 @@ def test_a_sample_at_which_the_function_raises_is_a_bad_sample_with_its_key(smal
     assert 'raise ValueError(f"no luck with {key}")' in str(raised.value)
 
 
+def test_an_exception_without_a_text_does_not_end_the_worker(small):
+    class Wordless(Exception):
+        def __str__(self):
+            raise ValueError("no text")
+
+    def raises(image):
+        raise Wordless
+
+    with loader_of(small, raises) as loader, pytest.raises(shardtool.BadSampleError, match=r"raised Wordless\. Fix"):
+        list(loader)
+
+
 def test_samples_at_which_the_function_raises_are_skipped_and_reported(small):
     with loader_of(small, functions.raises, on_bad="skip") as loader:
         batches = list(loader)
@@ -331,6 +343,17 @@ def test_a_result_of_another_shape_is_an_error_that_names_both(small):
     with (
         loader_of(small, functions.of_other_shapes, on_bad="skip") as loader,
         pytest.raises(shardtool.PythonTransformError, match=r"sample 'b/0001'.*\[16, 32, 3\].*\[32, 32, 3\]"),
+    ):
+        list(loader)
+
+
+def test_the_error_for_another_dtype_does_not_ask_for_a_resize(small):
+    def mixed(image, index):
+        return image.astype(np.float32) if index == 9 else image
+
+    with (
+        loader_of(small, mixed) as loader,
+        pytest.raises(shardtool.PythonTransformError, match=r"must have one shape and dtype\.$"),
     ):
         list(loader)
 

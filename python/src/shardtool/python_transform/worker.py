@@ -249,7 +249,7 @@ def _write(
     for part, output in zip(parts, outputs):
         array, _ = to_array(part.path, results[part.path])
         if array.shape != part.shape or array.dtype.str != part.dtype:
-            is_size = len(array.shape) == len(part.shape) == 3
+            is_size = len(array.shape) == len(part.shape) == 3 and array.shape != part.shape
             raise ResultError(
                 f"its {'.'.join(part.path)} is {array.dtype.name} {list(array.shape)}, and that of the first sample "
                 f"was {np.dtype(part.dtype).name} {list(part.shape)}; results must have one shape and dtype"
@@ -260,7 +260,11 @@ def _write(
 
 
 def _described(error: Exception) -> str:
-    message = str(error).strip().rstrip(".")
+    try:
+        message = str(error).strip().rstrip(".")
+    except Exception:
+        # A custom exception whose own text fails.
+        message = ""
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
