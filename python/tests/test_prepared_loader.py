@@ -4,6 +4,7 @@ import sys
 from types import ModuleType
 
 import pytest
+import python_functions as functions
 import torch
 from torch.utils.data import DataLoader
 
@@ -148,6 +149,19 @@ def test_batches_after_skipped_ones_are_what_collate_returned(small, accelerator
     # Accelerate's `skip_first_batches` makes a DataLoader with the attributes of the loader.
     others = {name: getattr(loader, name, None) for name in ("batch_size", "collate_fn")}
     assert [type(batch) for batch in DataLoader(loader.dataset, **others)] == [tuple, tuple]
+    loader.close()
+
+
+def test_rows_at_which_a_function_fails_are_not_gathered_for_metrics(small, accelerator):
+    from shardtool.accelerate import prepare
+
+    failing = {"python_transform": functions.raises, "python_workers": 1, "on_bad": "replace"}
+    loader = prepare(accelerator, small, checkpoint=False, **failing, **OPTIONS)
+    valid, counted = [], []
+    for batch in loader:
+        valid.append(int(batch.valid.sum()))
+        counted.append(len(accelerator.gather_for_metrics(batch.labels)))
+    assert valid[0] < 64 and counted == valid
     loader.close()
 
 

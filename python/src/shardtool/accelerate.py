@@ -20,7 +20,7 @@ from .errors import OptionError, warn
 from .loader import Loader
 from .location import Location
 from .mixture import Mixture
-from .torch_dataset import WholeBatch
+from .torch_dataset import WholeBatch, may_skip_rows
 from .wrappers import skipping_caller
 
 #: Keys of a state whose position is a number of samples. States of mixtures and of buckets have more keys.
@@ -93,7 +93,7 @@ class PreparedLoader:
         self._collate = collate
         self._accelerator = weakref.ref(accelerator)
         self._gradient_state: Any = import_module("accelerate.state").GradientState()
-        self._may_skip_rows = options.get("on_bad") == "skip"
+        self._may_skip_rows = may_skip_rows(options)
         #: Whether the current loop has reached its last batch. Accelerate reads this.
         self.end_of_dataloader = False
         #: The number of rows to which Accelerate cuts the last batch; -1: it does not. `valid` removes rows instead.

@@ -115,6 +115,14 @@ _MORE_THAN_TENSORS = (
 )
 
 
+def may_skip_rows(options: Mapping[str, Any]) -> bool:
+    """Whether bad samples leave rows that are not ``valid``, with these options of a loader."""
+    if options.get("on_bad") == "replace":
+        # A sample at which the function fails is not replaced.
+        return options.get("python_transform") is not None
+    return options.get("on_bad") == "skip"
+
+
 class _WholeBatches(Generic[Array, Images]):
     """One loop. The dataset holds its state."""
 
@@ -205,9 +213,11 @@ class ShardDataset(KnownAttributes, IterableDataset[WholeBatch[Array, Images]], 
     def _check_tensors(self) -> None:
         options = self._make.keywords
         more = [name for name in _MORE_THAN_TENSORS if options.get(name)]
-        for name, value in (("transform", "raw"), ("collate", "list"), ("on_bad", "skip")):
+        for name, value in (("transform", "raw"), ("collate", "list")):
             if options.get(name) == value:
                 more.append(f"{name}={value!r}")
+        if may_skip_rows(options):
+            more.append(f"on_bad={options['on_bad']!r}")
         if options.get("output") != "torch":
             more.append(f"output={options.get('output')!r}")
         if more:
