@@ -330,7 +330,7 @@ CASES = {
     "a number": ("regression", {"labels": "age"}, 1),
 }
 
-def made(options, problem=None, count=26):
+def made(options, problem=None, count=26, **arguments):
     torch.manual_seed(0)
     transform = [{"name": "resize", "size": [8, 8]}, NORMALIZE]
     options = {"transform": transform, "workers": 1, **options}
@@ -342,7 +342,7 @@ def made(options, problem=None, count=26):
     )
     settings = TrainingArguments(
         OUT, num_train_epochs=1, per_device_train_batch_size=12 // world, per_device_eval_batch_size=12 // world,
-        use_cpu=True, report_to=[], save_strategy="no", logging_strategy="no", disable_tqdm=True,
+        use_cpu=True, report_to=[], save_strategy="no", logging_strategy="no", disable_tqdm=True, **arguments,
     )
     def metrics(found):
         return {"labels": found.label_ids.tolist(), "logits": found.predictions.tolist()}
@@ -351,7 +351,8 @@ def made(options, problem=None, count=26):
 
 for NAME, (problem, options, count) in CASES.items():
     trainer = made(options, problem, count)
-    before = trainer.evaluate()
+    before, again = trainer.evaluate(), trainer.evaluate()
+    assert abs(again["eval_loss"] - before["eval_loss"]) < 1e-6, (before["eval_loss"], again["eval_loss"])
     trainer.train()
     assert all(torch.isfinite(values).all() for values in trainer.model.parameters())
     SEEN.append([f"{NAME} evaluated", [before["eval_loss"], before["eval_labels"], before["eval_logits"]]])
@@ -373,6 +374,12 @@ def error_of(place, options):
 SEEN.append(["mix", error_of(PLACE, {"mix": {"name": "mixup", "alpha": 0.4}})])
 SEEN.append(["skip", error_of(PLACE, {"labels": "age", "on_bad": "skip"})])
 SEEN.append(["arrays", error_of(arrays, {"transform": None})])
+def order_of(strategy):
+    try:
+        made({}, train_sampling_strategy=strategy).get_train_dataloader()
+    except shardtool.OptionError as error:
+        return str(error)
+SEEN.append(["orders", [order_of("group_by_length"), order_of("sequential")]])
 save(os.environ.get("RANK", "0"))
 """
 
@@ -405,8 +412,11 @@ def test_the_trainer_has_the_same_loss_with_any_number_of_processes_and_every_ki
                     assert loss == pytest.approx(own.mean(), rel=1e-5)
                     losses.append(loss)
             assert "mix='mixup' mixes two: pass a data_collator" in said["mix"]
-            assert 'rows that on_bad="skip" leaves empty' in said["skip"]
+            assert "rows that on_bad='skip' leaves empty" in said["skip"]
             assert "one image for each sample, which this dataset does not yield" in said["arrays"]
+            by_length, in_order = said["orders"]
+            assert "so group_by_length would have no effect: remove it" in by_length
+            assert "create the dataset with shuffle=False" in in_order
     assert losses == pytest.approx([losses[0]] * 6, rel=1e-5)
 
 

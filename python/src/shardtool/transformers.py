@@ -19,7 +19,7 @@ import torch
 
 from .accelerate import PreparedLoader
 from .errors import OptionError
-from .torch_dataset import ShardDataset
+from .torch_dataset import ShardDataset, may_skip_rows
 
 _transformers: Any = import_module("transformers")
 _callbacks: Any = import_module("transformers.trainer_callback")
@@ -92,6 +92,8 @@ class ShardTrainerMixin:
         if key not in self._prepared_loaders:
             options = dict(dataset._make.keywords)
             _check_rows(options, rows, args.world_size, "train" if is_training else "eval")
+            if is_training:
+                _check_order(options, args)
             options.pop("global_batch_size", None)
             options["batch_size"] = rows * args.world_size if accelerator.split_batches else rows
             if args.dataloader_drop_last:
@@ -100,16 +102,18 @@ class ShardTrainerMixin:
             collator = self.data_collator  # type: ignore[attr-defined]
             if collator is _transformers.default_data_collator:
                 collator = for_model
-                if options.get("labels") is not None and options.get("on_bad") == "skip":
+                if options.get("labels") is not None and may_skip_rows(options):
+                    replace = 'use on_bad="replace", or ' if options["on_bad"] == "skip" else ""
                     raise OptionError(
-                        'With labels=..., a loss cannot ignore the rows that on_bad="skip" leaves empty: use '
-                        'on_bad="replace", or pass a data_collator that removes the rows without batch.valid.'
+                        f"With labels=..., a loss cannot ignore the rows that on_bad={options['on_bad']!r} leaves "
+                        f"empty: {replace}pass a data_collator that removes the rows without batch.valid."
                     )
             self._prepared_loaders[key] = (dataset, PreparedLoader(accelerator, make, collator))
-            gather = accelerator.gather_for_metrics
-            if getattr(args, "eval_use_gather_object", False):
-                gather = functools.partial(gather, use_gather_object=True)
-            self.gather_function = functools.partial(_gather_rows, accelerator, gather, args.eval_batch_size)
+        # Trainer sets another function at the end of each evaluation.
+        gather = accelerator.gather_for_metrics
+        if getattr(args, "eval_use_gather_object", False):
+            gather = functools.partial(gather, use_gather_object=True)
+        self.gather_function = functools.partial(_gather_rows, accelerator, gather, args.eval_batch_size)
         return self._prepared_loaders[key][1]
 
 
@@ -182,6 +186,20 @@ class ShardState(_callbacks.TrainerCallback, _callbacks.ExportableState):  # typ
                 f"{args.world_size} processes make {saved['globalBatch']} rows."
             )
         self._loader.load_state_dict(saved)
+
+
+def _check_order(options: Dict[str, Any], args: Any) -> None:
+    """Raises OptionError if the Trainer was asked for an order of training that only its own samplers have."""
+    strategy = getattr(args, "train_sampling_strategy", "random")
+    if getattr(args, "group_by_length", False):
+        # The option of transformers before 5.
+        strategy = "group_by_length"
+    if strategy == "sequential" and options.get("shuffle") is not False:
+        raise OptionError('For train_sampling_strategy="sequential", create the dataset with shuffle=False.')
+    if strategy not in ("random", "sequential"):
+        raise OptionError(
+            f"The dataset determines the order of its samples, so {strategy} would have no effect: remove it."
+        )
 
 
 def _check_rows(options: Dict[str, Any], rows: int, ranks: int, phase: str) -> None:
