@@ -1,6 +1,7 @@
 import { copyFileSync, cpSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { indexPathOf, type LayoutName, readManifest, readShardIndex } from '@shardtool/format';
+import { openDataset } from '@shardtool/reader';
 import { type Fault, pack, type VerifyOptions, verify } from '@shardtool/writer';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
@@ -208,6 +209,27 @@ test('the index of another shard, or of another pack, is detected', async () => 
     'the index has 5 samples, the manifest says 6',
     'it is in the shard, but not in the index',
   ]);
+});
+
+test('reading with an index that has fewer samples than its shard throws an error that names the index', async () => {
+  const half = newFolder();
+  await pack(source, half, { workers: 1, maxShardSamples: 6, shuffle: false, exclude: ['odd/9.*'] });
+  const location = copyOf('tar');
+  copyFileSync(path.join(half, '000001.parquet'), path.join(location, '000001.parquet'));
+  await using dataset = await openDataset(location);
+  const take = async (values: AsyncIterable<unknown>) => {
+    for await (const _ of values);
+  };
+  const options = { transform: 'raw', fields: [], workers: 1, onBad: 'skip' } as const;
+  for (const read of [
+    () => dataset.get(11),
+    () => take(dataset.samples()),
+    () => take(dataset.loader(options)),
+    () => take(dataset.loader({ ...options, where: 'class == "odd"' })),
+    () => dataset.stats(),
+  ]) {
+    await expect(read()).rejects.toThrow('000001.parquet has 5 samples, but dataset.json lists 6 for its shard');
+  }
 });
 
 test('a sample that was replaced with one of another size is listed, with all samples after it', async () => {

@@ -229,6 +229,7 @@ export {
   type SummedColumns,
   salvageShardIndex,
   writeShardIndex,
+  wrongSamples,
 } from './shard-index/shard-index.js';
 export { INDEX_PARTS, rowsOfIndex, unknownColumns } from './shard-index/whole-index.js';
 export { openSource, type Source } from './source.js';

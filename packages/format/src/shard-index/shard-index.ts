@@ -1,4 +1,4 @@
-import { ShardIndexError, ShardtoolError, VersionError, writeAtomically } from '@shardtool/base';
+import { countOf, ShardIndexError, ShardtoolError, VersionError, writeAtomically } from '@shardtool/base';
 import {
   isRemote,
   openSource,
@@ -273,6 +273,12 @@ function checkSeal(bytes: Uint8Array, path: string): void {
   const state = sealState(bytes);
   if (state === 'missing') throw unusable(path, 'is not an index that shardtool wrote, or its end is cut off');
   if (state === 'damaged') throw unusable(path, 'has changed since it was written');
+}
+
+/** The error for an index of another shard, or of another version of its shard. */
+export function wrongSamples(path: string, found: number, listed: number): ShardIndexError {
+  const what = `has ${countOf(found, 'sample')}, but dataset.json lists ${listed} for its shard`;
+  return unusable(path, what);
 }
 
 function describe(json: string | undefined): ColumnNames & { readonly version: number } {

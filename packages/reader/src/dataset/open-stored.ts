@@ -24,6 +24,7 @@ import {
   sideFolder,
   splitsInside,
   splitsOf,
+  wrongSamples,
 } from '@shardtool/format';
 import { isRemote, type StorageOptions, shownLocation } from '@shardtool/storage';
 import { foreignParts } from './foreign/foreign.js';
@@ -175,9 +176,14 @@ function packedShard(shard: FoundShard, { format, fields, columns }: Manifest, i
   const { name, path, record, storage } = shard;
   // A column made from a field of an appended shard stays unknown, not null, until the shard is indexed again.
   const labels = columns.filter(({ name }) => !fields.some((field) => name.startsWith(`${field.name}.`)));
+  const ownIndex = async <Index extends { readonly samples: number }>(index: Index): Promise<Index> => {
+    if (index.samples === record!.samples) return index;
+    const file = await packedSidecarPath('index', path, storage);
+    throw wrongSamples(shownLocation(file), index.samples, record!.samples);
+  };
   const loadParts = async <P extends IndexPart>(parts: readonly P[]): Promise<PartOfIndex<P>> => {
     const index = await readShardIndex(await packedSidecarPath('index', path, storage), { parts }, storage);
-    return withColumnsOf(index as PartOfIndex<IndexPart>, labels) as PartOfIndex<P>;
+    return withColumnsOf((await ownIndex(index)) as PartOfIndex<IndexPart>, labels) as PartOfIndex<P>;
   };
   return {
     name,
@@ -187,7 +193,7 @@ function packedShard(shard: FoundShard, { format, fields, columns }: Manifest, i
     samples: record!.samples,
     crc32: record!.crc32,
     ...(isExpanded && { open: () => openShard(format, path, undefined, storage) }),
-    loadIndex: async (read) => withColumnsOf(await loadIndex(shard, read), labels),
+    loadIndex: async (read) => withColumnsOf(await ownIndex(await loadIndex(shard, read)), labels),
     loadParts,
     findCropIndex: () => packedSidecarPath('crops', path, storage),
     loadInspection: inspectionSidecar(shard, () => loadParts(['fields']), { isPacked: true }),
