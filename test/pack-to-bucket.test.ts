@@ -414,3 +414,15 @@ test('files that another program removes from the staging folder are not removed
   expect(messageIn(error, onCommandLine)).toContain(`lost files, so nothing was removed from ${OUTPUT}`);
   expect(server.names('out')).toEqual(expect.arrayContaining(names));
 });
+
+test('a dry run of an append to a bucket changes no object, and leaves no folder on this machine', async () => {
+  await packTo();
+  const more = tree({ 'new/1.jpg': jpeg(1), 'new/2.jpg': jpeg(2) });
+  const there = inBucket();
+  server.asked.length = 0;
+  const dry = await pack(more, OUTPUT, { append: true, workers: 1, staging, dryRun: true });
+  expect(dry).toMatchObject({ samples: 2, shards: 1, changes: { gone: 42 }, isCommitted: false });
+  expect(inBucket()).toEqual(there);
+  expect(server.asked.filter(({ method }) => !['GET', 'HEAD'].includes(method))).toEqual([]);
+  expect(readdirSync(staging)).toEqual([]);
+});
