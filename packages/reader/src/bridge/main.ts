@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util';
 import { startWorkers } from '../loader/work/start-workers.js';
 
 const { values } = parseArgs({ options: { workers: { type: 'string' } }, strict: false });
-// A thread takes as long to start as the reader takes to load, so both happen at the same time.
-const workers = values.workers === undefined ? null : startWorkers(Number(values.workers) || undefined);
+// A thread takes about as long to start as this one needs to load the reader. With a core for each, both happen at the same time.
+const workers = values.workers === undefined ? null : startWorkers(Number(values.workers) || undefined, 1);
 const { serveReader } = await import('./serve-reader.js');
 await serveReader(workers);

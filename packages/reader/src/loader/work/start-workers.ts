@@ -6,9 +6,10 @@ export type Workers = DecodeWorkers<WorkerMessage>;
 
 /**
  * Starts decode workers before it is known what they do: `count` or one per core, and at most one per core, in case that there is
- * no memory for more.
+ * no memory for more. `spare`: number of cores that other threads need meanwhile.
  */
-export function startWorkers(count: number | undefined): Workers {
+export function startWorkers(count: number | undefined, spare = 0): Workers {
   const cores = coresOfThisRank();
-  return new DecodeWorkers(new URL('./decode-worker.cjs', import.meta.url), Math.min(count ?? cores, cores));
+  const started = Math.max(1, Math.min(count ?? cores, cores - spare));
+  return new DecodeWorkers(new URL('./decode-worker.cjs', import.meta.url), started);
 }
