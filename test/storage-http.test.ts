@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { openSource, openStorage } from '@shardtool/storage';
+import { openSource, openStorage, readWhole } from '@shardtool/storage';
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { type Fault, type FaultyServer, faultyServer } from './faulty-server.js';
 
@@ -40,6 +40,13 @@ test('a file can be read at any position, and a short file with one request', as
   expect((await read(`${server.url}/small`, 0, 100)).toString()).toBe('hello');
   expect((await read(`${server.url}/empty`, 0, 100)).length).toBe(0);
   expect(server.asked).toHaveLength(2);
+});
+
+test('a file of 4 MB, which the dataset.json of 40,000 shards has, is read as a whole with one request', async () => {
+  const large = randomBytes(4_000_000);
+  fs.writeFileSync(path.join(folder, 'large'), large);
+  expect(Buffer.from(await readWhole(`${server.url}/large`)).equals(large)).toBe(true);
+  expect(server.asked).toHaveLength(1);
 });
 
 test('if the size is known, nothing is requested before the first read', async () => {

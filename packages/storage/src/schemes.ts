@@ -43,8 +43,8 @@ export function placeOf(location: string): { readonly folder: string; readonly n
   return local === null ? splitLocation(location) : { folder: '', name: local };
 }
 
-/** Most files that are read as a whole are not longer than this, and need one request. */
-const WHOLE_BYTES = 1 << 20;
+/** Most files that are read as a whole are not longer than this, and need one request. A dataset.json of 40,000 shards is not longer. */
+const WHOLE_BYTES = 4 << 20;
 
 /** Reads a whole file. */
 export async function readWhole(location: string, options?: StorageOptions): Promise<Uint8Array> {

@@ -165,6 +165,8 @@ export function stemOfShard(name: string): string {
 
 /** The name of a shard from the file in a manifest: for LMDB that of the folder, else the file's name without its folder. */
 export function shardNameOf(file: string): string {
+  // A dataset may have tens of thousands of shards, of which most kinds are single files.
+  if (!file.includes('/')) return file;
   const [folder, inner] = file.split('/');
   const isInner = layoutNames().some((layout) => inner !== undefined && entryOf(layout).innerFile === inner);
   return isInner ? folder! : (inner ?? file);
