@@ -27,24 +27,30 @@ export function weightedTimes(weights: Float64Array, samples: number): WeightedT
   let sum = 0;
   for (const weight of weights) sum += weight;
   const whole = new Uint32Array(weights.length);
-  const drawn: number[] = [];
-  const probability: number[] = [];
+  const shareOf = (i: number) => (weights[i]! / sum) * samples;
   let left = samples;
+  let count = 0;
   for (let i = 0; i < weights.length; i++) {
-    const share = (weights[i]! / sum) * samples;
+    const share = shareOf(i);
     const near = Math.round(share);
     whole[i] = Math.abs(share - near) <= TOLERANCE * Math.max(1, near) ? near : Math.floor(share);
     left -= whole[i]!;
-    if (share - whole[i]! <= TOLERANCE * Math.max(1, near)) continue;
-    drawn.push(i);
-    probability.push(share - whole[i]!);
+    if (isDrawn(share, whole[i]!)) count++;
   }
-  return {
-    whole,
-    drawn: Uint32Array.from(drawn),
-    probability: Float64Array.from(probability),
-    extra: Math.max(0, left),
-  };
+  const drawn = new Uint32Array(count);
+  const probability = new Float64Array(count);
+  for (let i = 0, at = 0; i < weights.length; i++) {
+    const share = shareOf(i);
+    if (!isDrawn(share, whole[i]!)) continue;
+    drawn[at] = i;
+    probability[at++] = share - whole[i]!;
+  }
+  return { whole, drawn, probability, extra: Math.max(0, left) };
+}
+
+/** Whether a sample may be drawn once more than `whole` times. */
+function isDrawn(share: number, whole: number): boolean {
+  return share - whole > TOLERANCE * Math.max(1, Math.round(share));
 }
 
 /**

@@ -68,14 +68,24 @@ export function keepIndexes(
     readonly shards: { readonly length: number };
     readonly files: Pick<StoredDataset['files'], 'keepIndexes'>;
   },
-  { unit, streams, streamRanks, isScattered }: Pick<LoaderOrder, 'unit' | 'streams' | 'streamRanks' | 'isScattered'>,
+  {
+    unit,
+    streams,
+    blockSamples,
+    streamRanks,
+    isScattered,
+  }: Pick<LoaderOrder, 'unit' | 'streams' | 'blockSamples' | 'streamRanks' | 'isScattered'>,
   { aspectBuckets }: Pick<CheckedOptions, 'aspectBuckets'>,
 ): void {
-  // Single samples can come from the streams of any rank.
-  const indexes = 2 * (streams / streamRanks) + 16 + (aspectBuckets === undefined ? 0 : streams);
   const shards = dataset.shards.length;
+  const shardSamples = Math.max(1, dataset.size) / Math.max(1, shards);
+  // Units of shards: a stream reads one after the other. A block may be in two, and finished ones of other streams stay for a while.
+  const ofStream = unit === 'shard' ? Math.min(2, 1.25 + blockSamples / shardSamples) : 2;
+  // Single samples can come from the streams of any rank.
+  const ofBuckets = aspectBuckets === undefined ? 0 : streams;
+  const indexes = Math.ceil((streams / streamRanks) * ofStream) + 16 + ofBuckets;
   // The next chunk can be in any shard, also if there are many ranks, each with few streams.
-  const ofChunks = unit === 'chunk' ? Math.floor((KEPT_ROWS / Math.max(1, dataset.size)) * shards) : 0;
+  const ofChunks = unit === 'chunk' ? Math.floor(KEPT_ROWS / shardSamples) : 0;
   // If the unit is a sample, every block has samples of many shards, and all fit the shuffle buffers.
   const most = unit === 'sample' ? shards : isScattered ? SCATTERED_INDEXES : Math.max(indexes, ofChunks);
   dataset.files.keepIndexes(Math.min(shards, most));
