@@ -98,8 +98,11 @@ export class RowJobs {
     if (pending.imageOffsets !== null) pending.imageOffsets[row + 1] = pending.imageOffsets[row]!;
     if (offset < 0) return 'it has no image';
     const end = block.inShards ? Number.POSITIVE_INFINITY : cuts.endOf(shard);
-    const needed = index.offset[indexRow]! + index.bytes[indexRow]!;
-    if (needed > end) return cutReason({ end, needed });
+    // Few shards are cut, and each column that is used costs time for every row.
+    if (end < Number.POSITIVE_INFINITY) {
+      const needed = index.offset[indexRow]! + index.bytes[indexRow]!;
+      if (needed > end) return cutReason({ end, needed });
+    }
     if (ragged !== null) {
       const images = this.#placeImages(pending, row, ragged);
       if (images > ragged.max) return tooManyImages(images, ragged.max);
@@ -117,7 +120,8 @@ export class RowJobs {
     job.orientation = index.orientation[indexRow]!;
     job.crc32 = (pending.isChecked(row) ? column?.crc32?.[indexRow] : undefined) ?? UNCHECKED;
     // The crop index is that of the image that is used if the option `image` is not set.
-    job.cropBytes = crops === null || column !== keptImageColumn(index, undefined) ? 0 : crops.columns.bytes[indexRow]!;
+    const isOfCrops = crops !== null && column?.offset === keptImageColumn(index, undefined).offset;
+    job.cropBytes = isOfCrops ? crops.columns.bytes[indexRow]! : 0;
     if (job.cropBytes > 0) {
       job.cropOffset = placeOf(block, crops!.stretches, crops!.columns.offset[indexRow]!);
       job.cropCrc32 = column?.crc32?.[indexRow] ?? UNCHECKED;
