@@ -59,7 +59,7 @@ export async function buildShardIndex(layout: ShardLayout, source: Source, onSki
   const rows = new FoundRows();
   const buffer = new ReadBuffer(source);
   for await (const samples of layout.samples(source, onSkipped)) {
-    const payloads = samples.flatMap((sample) => rows.add(sample));
+    const payloads = samples.flatMap((sample) => rows.addUnread(sample));
     for (const run of planRuns(payloads)) {
       if (run.bytes > HELD_BYTES) {
         await sumPieces(run.spans[0]!, buffer, rows);
@@ -77,8 +77,11 @@ export async function buildShardIndex(layout: ShardLayout, source: Source, onSki
   return rows.toIndex();
 }
 
-/** One field of one sample, to be added to the index. */
-interface Payload extends FieldPosition {
+/** A payload that has to be read. */
+interface Payload extends Pick<FieldPosition, 'name' | 'offset' | 'bytes'> {
+  readonly msgpack: boolean;
+  /** crc32 if the layout stores it. */
+  readonly crc32: number | undefined;
   readonly row: number;
   readonly key: string;
   /** Whether it is the image of its sample. */
@@ -141,13 +144,16 @@ class FoundRows {
     return this.#hasValues || (this.#lacksCrc32 && this.#hasCrc32);
   }
 
-  /** Adds a sample and returns its payloads, which have to be read and noted. */
-  add({ key, offset, bytes, fields, cls = -1, labels }: SamplePosition): Payload[] {
+  /** Adds a sample whose payloads are not read. */
+  add({ key, offset, bytes, fields, cls = -1, labels }: SamplePosition): void {
     const row = this.#rows.samples;
     for (let i = 0; i < fields.length; i++) {
-      if (fields[i]!.crc32 === undefined) this.#lacksCrc32 = true;
+      const { offset: at, crc32: known, msgpack = false } = fields[i]!;
+      if (known === undefined) this.#lacksCrc32 = true;
       else this.#hasCrc32 = true;
-      if (fields[i]!.msgpack === true) this.#hasValues = true;
+      if (msgpack) this.#hasValues = true;
+      this.#payloadOffset.push(at);
+      this.#payloadMsgpack.push(msgpack ? 1 : 0);
     }
     const unread = {
       source: '',
@@ -161,11 +167,17 @@ class FoundRows {
     this.#sampleOffset.push(offset);
     this.#sampleBytes.push(bytes);
     for (const [name, value] of labels ?? []) this.#labelRows(name, row).push(value);
-    const image = imageFieldOf(fields);
-    return fields.map((field) => {
-      this.#payloadOffset.push(field.offset);
-      this.#payloadMsgpack.push(field.msgpack ? 1 : 0);
-      return { ...field, row, key, image: field.name === image };
+  }
+
+  /** Adds a sample and returns its payloads, which have to be read and noted. */
+  addUnread(sample: SamplePosition): Payload[] {
+    const row = this.#rows.samples;
+    this.add(sample);
+    const { key, fields } = sample;
+    const imageField = imageFieldOf(fields);
+    return fields.map(({ name, offset, bytes, crc32: known, msgpack = false }) => {
+      const image = name === imageField;
+      return { name, offset, bytes, crc32: known, msgpack, row, key, image };
     });
   }
 
