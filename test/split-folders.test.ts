@@ -40,6 +40,25 @@ test('without a split, or with an unknown one, the error lists the existing spli
   await expect(openDataset(folder, { split: 'test' })).rejects.toThrow('No split "test" in ');
 });
 
+test.each([true, false])(
+  'an append to several splits replaces and removes samples in each of them, or says what it would do (dry run: %s)',
+  async (dryRun) => {
+    const source = emptyFolder();
+    for (const split of ['train', 'val'])
+      cpSync(await smallImages({ samples: 4, classes: 2 }), path.join(source, split), { recursive: true });
+    const output = path.join(emptyFolder(), 'shards');
+    await pack(source, output, { workers: 1, splits: true });
+    const [first] = (await readdir(path.join(source, 'val'), { recursive: true })).filter((file) =>
+      file.endsWith('.jpg'),
+    );
+    rmSync(path.join(source, 'val', first!));
+    const report = await pack(source, output, { workers: 1, splits: true, append: true, applyChanges: true, dryRun });
+    expect(report.splits!.map(({ report: { changes } }) => changes?.gone)).toEqual([undefined, 1]);
+    await using dataset = await openDataset(output, { split: 'val' });
+    expect(dataset.size).toBe(dryRun ? 4 : 3);
+  },
+);
+
 test('a single split is converted, even if other software wrote the folder', async () => {
   const mds = emptyFolder();
   for (const split of ['train', 'val'])

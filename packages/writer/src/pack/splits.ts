@@ -102,6 +102,7 @@ const PLAN_ONLY = {
   onProgress: undefined,
   part: null,
   append: false,
+  applyChanges: false,
   overwrite: false,
   restart: false,
   recheck: false,
