@@ -613,11 +613,43 @@ if __name__ == "__main__":
     # timm's own loader, with the workers of its DataLoader, over single samples.
     for images, labels in create_loader(dataset, persistent_workers=False, **evaluate):
         see("single", images_of(images), 25 - labels, torch.ones(len(labels), dtype=torch.bool))
-    for name, value in (("num_aug_splits", 3), ("tf_preprocessing", True), ("input_size_choices", [8, 16])):
+    def refused(place, **arguments):
         try:
-            shardtool.timm.create_loader(PLACE, **{name: value}, **evaluate)
+            shardtool.timm.create_loader(place, **arguments, **evaluate)
         except shardtool.OptionError as error:
             SEEN.append(["refused", str(error)])
+
+    for name, value in (
+        ("num_aug_splits", 3), ("tf_preprocessing", True), ("input_size_choices", [8, 16]),
+        ("train_crop_mode", "rkrc"), ("crop_border_pixels", 2),
+    ):
+        refused(PLACE, **{name: value})
+
+    try:
+        shardtool.timm.create_loader(PLACE, loader_options={"on_bad": "skip"}, **evaluate)
+    except shardtool.OptionError as error:
+        SEEN.append(["skip", str(error)])
+
+    # Settings that only the samples of timm's dataset follow.
+    dataset.target_transform = lambda target: target + 100
+    refused(dataset)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        own = __import__("timm.data").data.create_loader(dataset, **{**evaluate, "num_workers": 0})
+    assert type(own) is not shardtool.timm.ShardPrefetchLoader and "target_transform" in str(warned[0].message)
+    assert next(iter(own))[1].min() >= 100
+    # Without workers, as in a DataLoader, and with one channel.
+    gray = {**evaluate, "input_size": (1, 8, 8), "mean": (0,), "std": (1,), "num_workers": 0}
+    SEEN.append(["gray", list(next(iter(shardtool.timm.create_loader(PLACE, **gray)))[0].shape)])
+
+    # With a class map, a sample without a class stays without one.
+    place = os.path.join(OUT, "mixed")
+    with shardtool.Writer(place, classes=["a", "b"]) as writer:
+        for number, label in enumerate(["a", None, "b"]):
+            writer.add(f"{number}", numpy.full((8, 8, 3), number, numpy.uint8), label=label)
+    dataset = ImageDataset(place, reader="shards/", class_map={"a": 7, "b": 5})
+    [(_, labels)] = shardtool.timm.create_loader(dataset, **evaluate)
+    SEEN.append(["without a class", [labels.tolist(), [dataset[index][1] for index in range(3)]]])
     save(0)
 """
 
@@ -637,10 +669,13 @@ def test_the_loader_for_timm_trains_evaluates_mixes_and_resumes(numbered, tmp_pa
         assert numbers_of(of[name]) == numbers_of(of["single"]), name
     assert of["evaluated True"] == of["evaluated False"] == of["mapped"]
     assert len(of["mixed"]) == 5 and any(2 in counts for counts in of["mixed"])
+    names = ("num_aug_splits", "tf_preprocessing", "input_size_choices", "train_crop_mode", "crop_border_pixels")
     assert [text.split(":")[0] for text in of["refused"]] == [
-        f"shardtool.timm.create_loader does not support {name}"
-        for name in ("num_aug_splits", "tf_preprocessing", "input_size_choices")
+        f"shardtool.timm.create_loader does not support {name}" for name in (*names, "target_transform")
     ]
+    assert 'use on_bad="replace"' in of["skip"][0]
+    assert of["gray"] == [[10, 1, 8, 8]]
+    assert of["without a class"] == [[[7, -1, 5], [7, -1, 5]]]
 
 
 OPEN_CLIP = """

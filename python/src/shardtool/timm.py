@@ -71,13 +71,14 @@ class ReaderShards(_reader.Reader):  # type: ignore[misc]
         self._samples: Dataset[Any] = Dataset(root, transform="raw", output="numpy", **options)
         names = self._samples.classes
         self.class_to_idx = _class_map.load_class_map(class_map, str(root)) if class_map else None
-        #: The number of each class of the dataset in the class map; None: it stays.
+        #: The number of each class of the dataset in the class map, and last -1, which is the number of samples without
+        #: a class. None: numbers stay.
         self.targets: Optional[List[int]] = None
         if self.class_to_idx is not None:
             missing = [name for name in names if name not in self.class_to_idx]
             if missing:
                 raise OptionError(f"The class map has no class {missing[0]!r}: add it, or remove class_map.")
-            self.targets = [int(self.class_to_idx[name]) for name in names]
+            self.targets = [*(int(self.class_to_idx[name]) for name in names), -1]
         else:
             self.class_to_idx = self._samples.class_to_idx
 
@@ -139,7 +140,7 @@ def create_loader(
     unknown = [name for name in arguments if name not in signature(_create_loader).parameters]
     if unknown:
         raise TypeError(f"create_loader of timm has no argument {unknown[0]!r}.")
-    refused = _refused(arguments)
+    refused = [*_refused(arguments), *_refused_settings(dataset)]
     if refused:
         raise OptionError(f"shardtool.timm.create_loader does not support {', '.join(refused)}: remove it.")
     location, reader = _location_of(dataset)
@@ -154,8 +155,11 @@ def create_loader(
     options.update(
         shuffle=is_training,
         last_batch="drop" if is_training else "partial",
-        workers=num_workers and max(1, num_workers),
+        workers=None if num_workers is None else max(1, num_workers),
     )
+    channels = input_size[0] if isinstance(input_size, (tuple, list)) and len(input_size) == 3 else 3
+    if reader is None and channels != 3:
+        options["channels"] = channels
     if not distributed:
         options.update(rank=0, world_size=1)
     if arguments.get("num_aug_repeats"):
@@ -168,6 +172,8 @@ def create_loader(
     elif pin_memory and torch.cuda.is_available():
         options["pin_memory"] = True
     options.update(loader_options or {})
+    if options.get("on_bad") == "skip":
+        raise OptionError('A batch of timm cannot mark the rows that on_bad="skip" leaves empty: use on_bad="replace".')
     batches = _Batches(Loader(location, **options), reader, collate_fn, dataset)
     if not use_prefetcher:
         return batches
@@ -179,7 +185,6 @@ def create_loader(
     elif arguments.get("re_split"):
         erasing["re_num_splits"] = 2
     means = {name: arguments[name] for name in ("mean", "std") if name in arguments}
-    channels = input_size[0] if isinstance(input_size, (tuple, list)) and len(input_size) == 3 else 3
     return ShardPrefetchLoader(batches, channels=channels, device=device, img_dtype=img_dtype, **means, **erasing)
 
 
@@ -251,14 +256,26 @@ class _Batches:
 
 def _refused(arguments: Dict[str, Any]) -> List[str]:
     """Names of arguments that are set, but not supported for shards."""
-    known = {*_OF_TRANSFORM, *_WITHOUT_EFFECT, "re_split", "num_aug_repeats"}
+    known = {*_OF_TRANSFORM, *_WITHOUT_EFFECT, "re_split", "num_aug_repeats"} - {"crop_border_pixels"}
     no_effect = {"batch_choice_seed", "batch_choice_schedule", "batch_schedule_spread", "batch_schedule_random_mix"}
     return [
         name
         for name, value in arguments.items()
         if (name not in known and name not in no_effect and value not in (None, False, 0))
         or (name == "num_aug_repeats" and value and "repeats" not in _loader_options())
+        # The other crops of timm return images of several sizes to the step that follows.
+        or (name == "train_crop_mode" and value not in (None, "rrc"))
     ]
+
+
+def _refused_settings(dataset: Any) -> List[str]:
+    """Names of settings of a dataset of timm that a loader of shards cannot follow."""
+    if not isinstance(getattr(dataset, "reader", None), ReaderShards):
+        return []
+    refused = [
+        name for name in ("load_bytes", "target_transform", "additional_features") if getattr(dataset, name, None)
+    ]
+    return refused if getattr(dataset, "input_img_mode", "RGB") == "RGB" else ["input_img_mode", *refused]
 
 
 def _loader_options() -> Any:
@@ -319,7 +336,7 @@ def install() -> None:
     def create(dataset: Any, *arguments: Any, **named: Any) -> Any:
         if not isinstance(getattr(dataset, "reader", None), ReaderShards):
             return _create_loader(dataset, *arguments, **named)
-        refused = _refused(_without_own(named))
+        refused = [*_refused(_without_own(named)), *_refused_settings(dataset)]
         if refused:
             warn(f"timm reads single samples of the shards, which takes longer, because of {', '.join(refused)}.")
             return _create_loader(dataset, *arguments, **named)
