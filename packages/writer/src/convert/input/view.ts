@@ -40,9 +40,11 @@ export async function openView(
   input: DatasetShards,
   { overlay, split, version, layout, reading: features, excludeKeys, storage }: InputChoice,
 ): Promise<ViewedShards | null> {
-  const keys = excludeKeys === undefined ? [] : [...excludeKeys];
+  // An empty list excludes nothing: the dataset that is opened has the identity of one without the option.
+  const given = excludeKeys === undefined ? [] : [...excludeKeys];
+  const keys = given.length === 0 ? undefined : given;
   const isWhole = overlay === undefined && (split === undefined || split === input.split);
-  if (isWhole && keys.length === 0) return null;
+  if (isWhole && keys === undefined) return null;
   // Another conversion of this process may have opened an earlier dataset.
   opened = undefined;
   const seen = { overlay, split, version, layout, features, storage };
@@ -63,7 +65,7 @@ export async function openView(
     samples: dataset.shards.map((shard) => shard.samples),
     classes: dataset.classes,
     columns: Array.from(types, ([name, type]) => ({ name, type })),
-    view: { location, ...seen, excludeKeys: shared(JSON.stringify(keys)) },
+    view: { location, ...seen, excludeKeys: keys && shared(JSON.stringify(keys)) },
     madeFrom: dataset.identity,
   };
 }
