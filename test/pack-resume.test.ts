@@ -97,7 +97,7 @@ test.each<[string, (images: string) => void, RegExp]>([
       writeFileSync(path.join(images, 'a/1.json'), '{}');
       rmSync(path.join(images, 'b/5.jpg'));
     },
-    /a\/1\.json is new \(1 more files have changed\);/,
+    /a\/1\.json is new \(1 more file has changed\);/,
   ],
 ])('%s ends a pack that would resume, and the error names it', async (_, change, message) => {
   const images = source();

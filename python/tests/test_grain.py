@@ -1,12 +1,17 @@
 """Grain and JAX read shards. See engines-requirements.txt."""
 
+import json
+import os
 import pickle
+import subprocess
+import sys
 import threading
 
 import numpy as np
 import pytest
 
 from datasets import pack, run_page, small_images
+from ports import held_port
 
 pytestmark = [pytest.mark.long, pytest.mark.time_limit(300)]
 grain = pytest.importorskip("grain")
@@ -123,6 +128,32 @@ def test_jax_gets_batches_without_a_copy_and_keeps_their_pixels(shards):
             assert np.array_equal(np.asarray(array), images)
             assert np.array_equal(np.asarray(dlpack), images)
             assert np.array_equal(labels, kept_labels)
+
+
+PROCESS_OF_JAX = """
+import json, sys
+import jax
+import shardtool
+shards, coordinator, rank = sys.argv[1:]
+jax.distributed.initialize(coordinator, num_processes=2, process_id=int(rank))
+with shardtool.Loader(shards, batch_size=5, output="numpy", with_keys=True) as loader:
+    keys = [key for batch in loader for key, valid in zip(batch.keys, batch.valid.tolist()) if valid]
+    print(json.dumps(keys))
+"""
+
+
+def test_two_processes_of_jax_share_an_epoch(shards):
+    pytest.importorskip("jax")
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
+    with held_port() as port:
+        command = [sys.executable, "-c", PROCESS_OF_JAX, str(shards), f"127.0.0.1:{port}"]
+        processes = [
+            subprocess.Popen([*command, str(rank)], env=environment, stdout=subprocess.PIPE, text=True)
+            for rank in range(2)
+        ]
+        ranks = [json.loads(process.communicate()[0].splitlines()[-1]) for process in processes]
+    assert len(ranks[0]) == len(ranks[1]) == 20
+    assert len({*ranks[0], *ranks[1]}) == 40
 
 
 def test_the_examples_of_the_page_run(tmp_path, photos):

@@ -54,7 +54,7 @@ const schema = z.discriminatedUnion('kind', [
     /** The rank that Python detected. It is used if the options do not set a rank. */
     ranks: z.object({
       environment: z.record(z.string(), z.string()),
-      distributed: z.tuple([z.number(), z.number()]).nullable(),
+      frameworks: z.array(z.object({ rank: z.number(), worldSize: z.number(), source: z.string() })),
     }),
   }),
   /** Opens the dataset for single samples. Answer: a description of the dataset. */

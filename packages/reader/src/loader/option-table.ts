@@ -133,7 +133,7 @@ export const LOADER_OPTIONS = {
     group: 'Order and ranks',
     kind: 'whole',
     from: 0,
-    shown: 'detected: torch.distributed, RANK, LOCAL_RANK, SLURM_PROCID, otherwise 0',
+    shown: 'detected: torch.distributed, jax.distributed, RANK, LOCAL_RANK, SLURM_PROCID, otherwise 0',
     help: 'Number of this process among `worldSize` processes, from 0',
   },
   worldSize: {
@@ -141,7 +141,7 @@ export const LOADER_OPTIONS = {
     isCommon: true,
     kind: 'whole',
     from: 1,
-    shown: 'detected: torch.distributed, WORLD_SIZE, SLURM_NTASKS, otherwise 1',
+    shown: 'detected: torch.distributed, jax.distributed, WORLD_SIZE, SLURM_NTASKS, otherwise 1',
     commands: ['plan'],
     help: 'Number of processes that share an epoch, usually one per GPU',
   },

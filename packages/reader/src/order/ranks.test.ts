@@ -1,24 +1,28 @@
 import { expect, test } from 'vitest';
-import { resolveBatchSize, resolveRanks } from './ranks.js';
+import { type Ranks, resolveBatchSize, resolveRanks } from './ranks.js';
 
 const slurm = { SLURM_PROCID: '5', SLURM_NTASKS: '6' };
 
-function ranksIn(environment: Record<string, string>, distributed?: [number, number]) {
-  return resolveRanks({}, { environment, distributed });
+const torch = (rank: number, worldSize: number) => ({ rank, worldSize, source: 'torch.distributed' });
+const jax = (rank: number, worldSize: number) => ({ rank, worldSize, source: 'jax.distributed' });
+
+function ranksIn(environment: Record<string, string>, ...frameworks: Ranks[]) {
+  return resolveRanks({}, { environment, frameworks });
 }
 
-test('options take precedence, then torch.distributed, torchrun, Lightning and Slurm; the default is a single process', () => {
+test('options take precedence, then torch.distributed or jax.distributed, torchrun, Lightning and Slurm; the default is a single process', () => {
   const torchrun = { RANK: '1', WORLD_SIZE: '6' };
   const lightning = { LOCAL_RANK: '2', NODE_RANK: '0', WORLD_SIZE: '6' };
   expect(
-    resolveRanks({ rank: 2, worldSize: 3 }, { environment: { ...torchrun, ...slurm }, distributed: [0, 9] }),
+    resolveRanks({ rank: 2, worldSize: 3 }, { environment: { ...torchrun, ...slurm }, frameworks: [torch(0, 9)] }),
   ).toEqual({
     rank: 2,
     worldSize: 3,
     source: 'options',
   });
-  expect(ranksIn({}, [3, 4])).toEqual({ rank: 3, worldSize: 4, source: 'torch.distributed' });
-  expect(ranksIn(torchrun, [1, 6]).source).toBe('torch.distributed');
+  expect(ranksIn({}, torch(3, 4))).toEqual(torch(3, 4));
+  expect(ranksIn(torchrun, jax(1, 6))).toEqual(jax(1, 6));
+  expect(ranksIn(torchrun, torch(1, 6)).source).toBe('torch.distributed');
   expect(ranksIn(torchrun)).toEqual({ rank: 1, worldSize: 6, source: 'RANK and WORLD_SIZE' });
   expect(ranksIn(lightning)).toEqual({ rank: 2, worldSize: 6, source: 'LOCAL_RANK and WORLD_SIZE' });
   expect(ranksIn(slurm)).toEqual({ rank: 5, worldSize: 6, source: 'SLURM_PROCID and SLURM_NTASKS' });
@@ -30,23 +34,26 @@ test('with a worldSize of 1, rank may be omitted', () => {
 });
 
 test('the error for two sources that disagree names both with their values', () => {
-  expect(() => ranksIn({ RANK: '1', WORLD_SIZE: '4' }, [0, 4])).toThrow(
+  expect(() => ranksIn({ RANK: '1', WORLD_SIZE: '4' }, torch(0, 4))).toThrow(
     'torch.distributed says that this is rank 0 of 4, but RANK and WORLD_SIZE say that it is rank 1 of 4: pass rank and worldSize',
   );
-  expect(() => ranksIn({ WORLD_SIZE: '4' }, [0, 2])).toThrow('but WORLD_SIZE says that it is one of 4 ranks');
-  expect(() => ranksIn({ RANK: '1' }, [0, 2])).toThrow('but RANK says that it is rank 1');
-  expect(() => ranksIn({ LOCAL_RANK: '1', WORLD_SIZE: '2' }, [0, 2])).toThrow('LOCAL_RANK and WORLD_SIZE say');
+  expect(() => ranksIn({ WORLD_SIZE: '4' }, torch(0, 2))).toThrow('but WORLD_SIZE says that it is one of 4 ranks');
+  expect(() => ranksIn({ RANK: '1' }, torch(0, 2))).toThrow('but RANK says that it is rank 1');
+  expect(() => ranksIn({ LOCAL_RANK: '1', WORLD_SIZE: '2' }, torch(0, 2))).toThrow('LOCAL_RANK and WORLD_SIZE say');
   expect(() => ranksIn({ RANK: '0', WORLD_SIZE: '1', ...slurm })).toThrow(
     'RANK and WORLD_SIZE say that this is rank 0 of 1, but SLURM_PROCID and SLURM_NTASKS say that it is rank 5 of 6',
   );
   expect(() => ranksIn({ RANK: '1', WORLD_SIZE: '6', ...slurm })).toThrow('rank 5 of 6');
-  expect(() => ranksIn(slurm, [1, 4])).toThrow('torch.distributed says that this is rank 1 of 4');
+  expect(() => ranksIn({}, torch(1, 4), jax(0, 4))).toThrow(
+    'torch.distributed says that this is rank 1 of 4, but jax.distributed says that it is rank 0 of 4',
+  );
+  expect(() => ranksIn(slurm, torch(1, 4))).toThrow('torch.distributed says that this is rank 1 of 4');
 });
 
 test('a Slurm task may start several ranks, and torchrun may number its nodes in another order', () => {
   const torchrun = { RANK: '9', WORLD_SIZE: '12', TORCHELASTIC_RUN_ID: 'none' };
   expect(ranksIn({ ...torchrun, ...slurm })).toMatchObject({ rank: 9, worldSize: 12 });
-  expect(ranksIn(slurm, [11, 12])).toMatchObject({ rank: 11, worldSize: 12 });
+  expect(ranksIn(slurm, torch(11, 12))).toMatchObject({ rank: 11, worldSize: 12 });
   expect(ranksIn({ ...torchrun, RANK: '1', WORLD_SIZE: '6', ...slurm })).toMatchObject({ rank: 1, worldSize: 6 });
 });
 
@@ -55,7 +62,7 @@ test('half of a pair is rejected, except that Slurm sets one without the other o
   expect(() => resolveRanks({ worldSize: 2 }, { environment: {} })).toThrow('worldSize is set without rank');
   expect(() => ranksIn({ RANK: '1' })).toThrow('RANK is set without WORLD_SIZE');
   expect(() => ranksIn({ WORLD_SIZE: '2', ...slurm })).toThrow('WORLD_SIZE is set without RANK');
-  expect(ranksIn({ WORLD_SIZE: '2' }, [0, 2])).toMatchObject({ rank: 0, worldSize: 2 });
+  expect(ranksIn({ WORLD_SIZE: '2' }, torch(0, 2))).toMatchObject({ rank: 0, worldSize: 2 });
   expect(ranksIn({ SLURM_PROCID: '0' }).source).toBe('default');
 });
 
@@ -63,7 +70,7 @@ test('Lightning numbers the processes of each node, so later nodes need to know 
   const second = { LOCAL_RANK: '1', NODE_RANK: '1', WORLD_SIZE: '4' };
   expect(() => ranksIn(second)).toThrow('NODE_RANK is 1, but without RANK or LOCAL_WORLD_SIZE');
   expect(ranksIn({ ...second, LOCAL_WORLD_SIZE: '2' })).toMatchObject({ rank: 3, worldSize: 4 });
-  expect(ranksIn(second, [3, 4])).toMatchObject({ rank: 3, worldSize: 4 });
+  expect(ranksIn(second, torch(3, 4))).toMatchObject({ rank: 3, worldSize: 4 });
   expect(ranksIn({ LOCAL_RANK: '0', NODE_RANK: '0' }).source).toBe('default');
   expect(() => ranksIn({ LOCAL_RANK: '1' })).toThrow('LOCAL_RANK is 1, but neither RANK nor WORLD_SIZE is set');
   expect(ranksIn({ LOCAL_RANK: '1', ...slurm })).toMatchObject({ rank: 5, worldSize: 6 });
@@ -78,7 +85,7 @@ test('a batch script and an interactive shell of Slurm are single processes, wha
     const shell = { ...job, SLURM_STEP_ID: '0', SLURM_JOB_NAME };
     expect(ranksIn(shell)).toEqual({ rank: 0, worldSize: 1, source: 'default' });
     expect(() => ranksIn({ ...shell, SLURM_PROCID: '2' })).toThrow(`SLURM_JOB_NAME is "${SLURM_JOB_NAME}"`);
-    expect(ranksIn({ ...shell, SLURM_PROCID: '2' }, [2, 4])).toMatchObject({ rank: 2, worldSize: 4 });
+    expect(ranksIn({ ...shell, SLURM_PROCID: '2' }, torch(2, 4))).toMatchObject({ rank: 2, worldSize: 4 });
   }
 });
 

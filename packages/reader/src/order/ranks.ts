@@ -4,15 +4,15 @@ import { OptionError, optionName, type Sentence, sentence } from '@shardtool/bas
 export interface Ranks {
   readonly rank: number;
   readonly worldSize: number;
-  /** Source of the two values, for messages: `options`, `torch.distributed`, names of variables, or `default`. */
+  /** Source of the two values, for messages: `options`, the name of a framework, names of variables, or `default`. */
   readonly source: string;
 }
 
 /** Everything outside of the options that can determine the rank of a process. */
 export interface RankSources {
   readonly environment: Environment;
-  /** Rank and world size of an initialised torch.distributed. */
-  readonly distributed?: readonly [rank: number, worldSize: number] | null | undefined;
+  /** What frameworks that have been initialised say, such as torch.distributed and jax.distributed. */
+  readonly frameworks?: readonly Ranks[] | undefined;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -38,14 +38,14 @@ const INTERACTIVE_SLURM_JOBS = ['bash', 'interactive'];
 
 /**
  * The only place that decides rank and world size. The first complete source counts: the options, an initialised
- * torch.distributed, RANK and WORLD_SIZE (torchrun), LOCAL_RANK and WORLD_SIZE (Lightning), SLURM_PROCID and
- * SLURM_NTASKS (srun), or else 0 of 1. If the options set the rank, other sources are ignored. Throws
+ * torch.distributed or jax.distributed, RANK and WORLD_SIZE (torchrun), LOCAL_RANK and WORLD_SIZE (Lightning),
+ * SLURM_PROCID and SLURM_NTASKS (srun), or else 0 of 1. If the options set the rank, other sources are ignored. Throws
  * {@link OptionError} if two other sources disagree, if one value of a pair is missing, and for a rank that does not
  * exist.
  */
 export function resolveRanks(
   options: { readonly rank?: number | undefined; readonly worldSize?: number | undefined },
-  { environment, distributed }: RankSources = { environment: process.env },
+  { environment, frameworks = [] }: RankSources = { environment: process.env },
 ): Ranks {
   const { rank, worldSize } = options;
   if (worldSize !== undefined && (rank !== undefined || worldSize === 1)) {
@@ -58,8 +58,7 @@ export function resolveRanks(
       sentence`${optionName(given)} is set without ${optionName(missing)}: set both, or neither.`,
     );
   }
-  const claims: Claim[] = [];
-  if (distributed) claims.push({ rank: distributed[0], worldSize: distributed[1], source: 'torch.distributed' });
+  const claims: Claim[] = [...frameworks];
   const launcher = torchrunClaim(environment) ?? lightningClaim(environment);
   if (launcher !== null) claims.push(launcher);
   const slurm = slurmClaim(environment);

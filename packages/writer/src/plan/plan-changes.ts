@@ -1,5 +1,5 @@
 import { closeSync, openSync } from 'node:fs';
-import { compareCodePoints } from '@shardtool/base';
+import { compareCodePoints, countOf } from '@shardtool/base';
 import { pathAt } from '../source/file-table.js';
 import { type PlanFacts, type PlanHeader, readShardPlan } from './plan-record.js';
 import type { ShardPlan } from './shard-plan.js';
@@ -77,7 +77,7 @@ class FileChanges {
     for (const path of this.#had.keys()) this.#note(path, 'is gone');
     this.#had.clear();
     if (this.#first === null) return null;
-    const more = this.#count > 1 ? ` (${this.#count - 1} more files have changed)` : '';
+    const more = this.#count > 1 ? ` (${countOf(this.#count - 1, 'more file has', 'more files have')} changed)` : '';
     return `${this.#first.path} ${this.#first.what}${more}`;
   }
 
