@@ -9,9 +9,9 @@ import threading
 
 import numpy as np
 import pytest
+from ports import held_port
 
 from datasets import pack, run_page, small_images
-from ports import held_port
 
 pytestmark = [pytest.mark.long, pytest.mark.time_limit(300)]
 grain = pytest.importorskip("grain")
