@@ -70,7 +70,11 @@ export class ShardReads implements ReadingCosts {
     this.isRemote = files.some(({ path }) => isRemote(path));
     this.#sources = new Recent(
       Math.min(OPEN_FILES, Math.ceil(openFileLimit() * PART_OF_LIMIT)),
-      (shard) => this.#open(files[shard]!),
+      async (shard) => {
+        // A source that is opened after close() would never be closed.
+        this.throwIfClosed();
+        return this.#open(files[shard]!);
+      },
       (source) => source.close(),
     );
   }
@@ -99,7 +103,10 @@ export class ShardReads implements ReadingCosts {
     return this.#inFlight;
   }
 
-  /** Prepares for a loader: starts threads for remote reads, or opens some files to detect a slow file system. */
+  /**
+   * Prepares for a loader: starts threads for remote reads, or opens some files to detect a slow file system. Throws
+   * {@link DatasetClosedError}.
+   */
   async measure(): Promise<void> {
     if (this.isRemote) {
       this.#remoteThreads().start();
@@ -186,12 +193,16 @@ export class ShardReads implements ReadingCosts {
     return got;
   }
 
+  /** Throws if the dataset is closed: nothing would end the threads. */
   #remoteThreads(): RemoteThreads {
+    this.throwIfClosed();
     this.#remote ??= new RemoteThreads({ most: READING_THREADS.remote, each: READING_THREADS.turnsPerThread });
     return this.#remote;
   }
 
+  /** Throws if the dataset is closed: nothing would end the threads. */
   #slowThreads(): LocalThreads {
+    this.throwIfClosed();
     const { slow, readsPerThread, startMs, handedMs, growMs } = READING_THREADS;
     const each = Math.max(1, Math.min(readsPerThread, Math.round(startMs / this.#fastestOpenMs)));
     const opens = Math.max(1, Math.round(handedMs / this.#fastestOpenMs));
