@@ -1,5 +1,6 @@
 import type { LoaderOptions } from '@shardtool/reader';
 import type { PackOptions } from '@shardtool/writer';
+import { quantile } from '../bench/bench.js';
 
 /** Something that may make a loader faster, and how the sample is packed and read to try it. */
 export interface Remedy {
@@ -57,7 +58,7 @@ export function gainsOf({ here, read, decoded }: Rates, tried: readonly Tried[])
     Math.max(1, Math.min(decoding(ratio), Math.max(read, here) / size / here));
   const gains: Gain[] = tried.map(({ remedy, workers, ratios, size }) => {
     const all = ratios.map((ratio) => times(factorOf(remedy, workers, ratio), size)).sort((a, b) => a - b);
-    return { what: remedy.what, times: middle(all), least: all[0]!, most: all.at(-1)!, how: remedy.how };
+    return { what: remedy.what, times: quantile(all, 0.5), least: all[0]!, most: all.at(-1)!, how: remedy.how };
   });
   const storage = isReading ? Math.max(1, decoding(1)) : 1;
   const how = 'a local copy, or --cache FOLDER for a remote dataset';
@@ -69,9 +70,4 @@ export function gainsOf({ here, read, decoded }: Rates, tried: readonly Tried[])
 function factorOf(remedy: Remedy, workers: number, ratio: number): number {
   const isLess = remedy.workers !== undefined && remedy.workers < workers;
   return isLess ? Math.max(1, 2 - ratio) : ratio;
-}
-
-/** Median of values in ascending order: the upper one of two. */
-function middle(values: readonly number[]): number {
-  return values[values.length >> 1]!;
 }

@@ -1,14 +1,15 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { availableCores, ShardtoolError, total } from '@shardtool/base';
+import { availableCores, ShardtoolError } from '@shardtool/base';
 import { fieldOfKind, imageKindOf } from '@shardtool/format';
-import { type Batch, type Dataset, type Loader, type LoaderOptions, openDataset } from '@shardtool/reader';
+import type { Dataset, LoaderOptions } from '@shardtool/reader';
 import { LOADER_OPTIONS } from '@shardtool/reader/option-table';
-import { pack } from '@shardtool/writer';
-import { lacksCropIndex, quantile, storedSize } from '../bench/bench.js';
-import { type Gain, gainsOf, type Remedy, readingLimits, type Tried } from './gains.js';
-import { BUSY, processorTimes, shareOfOthers } from './other-programs.js';
+import { lacksCropIndex, storedSize } from '../bench/bench.js';
+import { type Gain, gainsOf, type Remedy, readingLimits } from './gains.js';
+import { processorTimes, shareOfOthers } from './other-programs.js';
+import { SAMPLE_PREFETCH } from './sample-loop.js';
+import { type Given, TURNS, tryRemedies } from './trials.js';
 
 export interface TuneOptions {
   /** The loader to tune, with as many workers as the cores allow. */
@@ -46,18 +47,14 @@ export interface TuneResult {
 
 const SAMPLE_IMAGES = 512;
 /**
- * Size of a batch of the sample, in bytes and as a share of a turn, and how many are prepared ahead. Smaller batches than
- * those of training cost more time of the main thread per image; two loops are in memory at a time.
+ * Size of a batch of the sample, in bytes and as a share of a turn. Smaller batches than those of training cost more time of the main thread per image; two loops are in memory at a time.
  */
 const SAMPLE_BATCH_BYTES = 16 << 20;
 const BATCHES_PER_TURN = 4;
 const LEAST_SAMPLE_BATCH = 8;
-const SAMPLE_PREFETCH = 2;
 /** Shares of the time: for the dataset in its location, and for reading it without decoding. The sample gets the rest. */
 const DATASET_SHARE = 0.25;
 const READING_SHARE = 0.15;
-/** Turns in which the sample is read as it is and with each remedy. */
-const TURNS = 5;
 /**
  * A loop becomes faster in its first second: code is compiled, and memory is used for the first time. This costs each image
  * the same time, so that a remedy would seem to bring less. This share of the time is not measured, at the start of each loop.
@@ -119,8 +116,6 @@ function ofSample(
     prefetchBatches: SAMPLE_PREFETCH,
   };
 }
-
-type Given = LoaderOptions & { readonly workers: number; readonly signal: AbortSignal };
 
 /** The options for images that are not decoded. */
 function encoded({ aspectBuckets, holdBytes, ...options }: Given): Given {
@@ -209,126 +204,6 @@ async function remediesFor(
   if (isTurbojpeg && decode !== 'fast')
     found.push({ what: 'decode fast', loader: { decode: 'fast' }, how: '--decode fast' });
   return found;
-}
-
-/**
- * Rate of the sample as it is, the median of all turns, and what each remedy changed. In a turn, the sample is read for
- * `turn` seconds as it is, and for the same time with the remedy. `warmUp`: seconds at the start of each loop that are not
- * measured.
- */
-async function tryRemedies(
-  folder: string,
-  options: Given,
-  remedies: readonly Remedy[],
-  turn: number,
-  warmUp: number,
-): Promise<{ readonly rate: number; readonly remedies: readonly Tried[] }> {
-  const open = async (name: string, { pack: packing, loader, workers = options.workers }: Partial<Remedy>) => {
-    const output = path.join(folder, name);
-    await pack(path.join(folder, 'images'), output, { ...packing, onBad: 'quarantine', signal: options.signal });
-    return SampleLoop.open(output, { ...options, ...loader, workers }, warmUp);
-  };
-  await using present = await open('present', {});
-  const turns = [await present.measure(turn, 0)];
-  const tried: Tried[] = [];
-  for (const [i, remedy] of remedies.entries()) {
-    await using changed = await open(`remedy-${i}`, remedy);
-    const pairs: Pair[] = [];
-    const before = processorTimes();
-    for (let number = 0; number < TURNS; number++) {
-      pairs.push({
-        present: await present.measure(turn, changed.busyUntil),
-        changed: await changed.measure(turn, present.busyUntil),
-      });
-    }
-    const isBusy = (shareOfOthers(before, processorTimes()) ?? 0) >= BUSY;
-    turns.push(...pairs.map((pair) => pair.present));
-    tried.push({
-      remedy,
-      workers: options.workers,
-      ratios: ratiosOf(pairs, remedy, isBusy),
-      size: changed.bytes / present.bytes,
-    });
-  }
-  const rates = turns.map(({ rate }) => rate).sort((a, b) => a - b);
-  return { rate: quantile(rates, 0.5), remedies: tried };
-}
-
-/** A turn. */
-interface Pair {
-  readonly present: Measure;
-  readonly changed: Measure;
-}
-
-/**
- * How much faster each turn is with a remedy. If other programs take turns with the workers, rates differ by chance, but not
- * the processor time of an image. More workers do not change that.
- */
-function ratiosOf(pairs: readonly Pair[], { workers }: Remedy, isBusy: boolean): number[] {
-  const figure = isBusy && workers === undefined ? 'imagesPerCpuSecond' : 'rate';
-  return pairs.map(({ present, changed }) => changed[figure] / present[figure]);
-}
-
-interface Measure {
-  /** Images per second. */
-  readonly rate: number;
-  readonly imagesPerCpuSecond: number;
-}
-
-/** An endless loop over the sample, which is measured now and then. In between, the workers prepare some batches and wait. */
-class SampleLoop {
-  readonly #dataset: Dataset;
-  readonly #loader: Loader;
-  readonly #batches: AsyncIterator<Batch>;
-  /** Time until which the workers prepare batches after the last turn. */
-  busyUntil = 0;
-
-  private constructor(dataset: Dataset, loader: Loader) {
-    this.#dataset = dataset;
-    this.#loader = loader;
-    this.#batches = loader[Symbol.asyncIterator]();
-  }
-
-  static async open(location: string, options: LoaderOptions, warmUp: number): Promise<SampleLoop> {
-    const dataset = await openDataset(location);
-    const loop = new SampleLoop(dataset, dataset.loader({ ...options, epochsPerLoop: Number.MAX_SAFE_INTEGER }));
-    try {
-      await loop.#batches.next();
-      await loop.measure(warmUp, 0);
-      return loop;
-    } catch (error) {
-      await loop[Symbol.asyncDispose]();
-      throw error;
-    }
-  }
-
-  /** Size of the dataset in bytes. */
-  get bytes(): number {
-    return total(this.#dataset.shards.map(({ bytes }) => bytes));
-  }
-
-  /** Measures for at least `seconds` and one batch, when another loop is no longer busy. */
-  async measure(seconds: number, othersBusyUntil: number): Promise<Measure> {
-    // Batches that were prepared since the last turn come at once.
-    for (let batch = 0; batch <= SAMPLE_PREFETCH || performance.now() < othersBusyUntil; batch++)
-      await this.#batches.next();
-    const [begin, cpu] = [performance.now(), process.cpuUsage()];
-    let [images, batches, end] = [0, 0, begin];
-    while (images === 0 || end - begin < seconds * 1000) {
-      images += (await this.#batches.next()).value.size;
-      batches++;
-      end = performance.now();
-    }
-    // Twice the time of the batches that are prepared, because both loops may share cores.
-    this.busyUntil = end + (2 * (SAMPLE_PREFETCH + 1) * (end - begin)) / batches;
-    const { user, system } = process.cpuUsage(cpu);
-    return { rate: (images * 1000) / (end - begin), imagesPerCpuSecond: (images * 1e6) / (user + system) };
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#loader.close();
-    await this.#dataset.close();
-  }
 }
 
 /** Number of batches to prepare ahead: as many as the memory allows, from one to the default. */
