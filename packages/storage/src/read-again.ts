@@ -1,12 +1,9 @@
 import { compressedByServer } from './http/compression.js';
 import { isRemote } from './location/location.js';
-import { openSource } from './schemes.js';
+import { openSource, WHOLE_BYTES } from './schemes.js';
 import type { Source, StorageOptions } from './storage.js';
 
 type ErrorClass = abstract new (...args: never[]) => Error;
-
-/** A file of at most this size comes with the first answer, also from a server that ignores ranges. */
-const FIRST_BYTES = 1 << 20;
 
 /**
  * Calls `read` with a file and returns its result. If the file is remote and `read` throws one of these errors about
@@ -36,7 +33,7 @@ export async function readAgainIf<T>(
 /** Opens and closes a file, to see how its server sends it. Null if the file cannot be opened. */
 async function openAgain(location: string, storage: StorageOptions | undefined): Promise<Source | null> {
   try {
-    const source = await openSource(location, { firstBytes: FIRST_BYTES }, storage);
+    const source = await openSource(location, { firstBytes: WHOLE_BYTES }, storage);
     await source.close();
     return source;
   } catch {

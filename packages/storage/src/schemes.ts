@@ -43,8 +43,11 @@ export function placeOf(location: string): { readonly folder: string; readonly n
   return local === null ? splitLocation(location) : { folder: '', name: local };
 }
 
-/** Most files that are read as a whole are not longer than this, and need one request. A dataset.json of 40,000 shards is not longer. */
-const WHOLE_BYTES = 4 << 20;
+/**
+ * Size up to which a file that is read as a whole needs one request, and may come from a server that ignores ranges. A
+ * dataset.json of 40,000 shards is not longer.
+ */
+export const WHOLE_BYTES = 4 << 20;
 
 /** Reads a whole file. */
 export async function readWhole(location: string, options?: StorageOptions): Promise<Uint8Array> {

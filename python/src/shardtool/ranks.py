@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 #: Variables of torchrun, Lightning and Slurm.
 _VARIABLES = (
@@ -29,25 +29,25 @@ def rank_sources() -> Dict[str, Any]:
     return {
         "environment": {name: os.environ[name] for name in _VARIABLES if name in os.environ},
         "frameworks": [
-            {"rank": int(rank), "worldSize": int(world_size), "source": name}
-            for name, (rank, world_size) in (("torch.distributed", _torch_rank()), ("jax.distributed", _jax_rank()))
-            if world_size is not None
+            {"rank": rank[0], "worldSize": rank[1], "source": name}
+            for name, rank in (("torch.distributed", _torch_rank()), ("jax.distributed", _jax_rank()))
+            if rank is not None
         ],
     }
 
 
-def _torch_rank() -> Tuple[Any, Any]:
-    """Rank and world size of torch.distributed, or None twice if the program has not imported and initialised it."""
+def _torch_rank() -> Optional[Tuple[int, int]]:
+    """Rank and world size of torch.distributed, if the program has imported and initialised it."""
     distributed = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
-        return None, None
-    return distributed.get_rank(), distributed.get_world_size()
+        return None
+    return int(distributed.get_rank()), int(distributed.get_world_size())
 
 
-def _jax_rank() -> Tuple[Any, Any]:
-    """The same for jax.distributed."""
+def _jax_rank() -> Optional[Tuple[int, int]]:
+    """The same of jax.distributed."""
     # jax.process_index() would start the backends of JAX, which must not happen in a forked process.
-    state = getattr(sys.modules.get("jax._src.distributed"), "global_state", None)
+    state: Any = getattr(sys.modules.get("jax._src.distributed"), "global_state", None)
     if getattr(state, "client", None) is None:
-        return None, None
-    return getattr(state, "process_id", None), getattr(state, "num_processes", None)
+        return None
+    return int(state.process_id), int(state.num_processes)

@@ -28,7 +28,8 @@ export function waitAtExit(thread: Worker): void {
 
 function waitForLoading(): void {
   const words = getEnvironmentData(KEY) as Int32Array;
-  Atomics.store(words, Word.exiting, isMainThread ? 1 : 0);
+  // A thread of the program that exits ends only its own workers.
+  if (isMainThread) Atomics.store(words, Word.exiting, 1);
   const until = performance.now() + PATIENCE_MS;
   for (;;) {
     const loading = Atomics.load(words, Word.loading);

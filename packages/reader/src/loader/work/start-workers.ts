@@ -5,8 +5,8 @@ import { DecodeWorkers } from './decode-workers.js';
 export type Workers = DecodeWorkers<WorkerMessage>;
 
 /**
- * Starts decode workers before it is known what they do: `count` or one per core, and at most one per core, in case that there is
- * no memory for more. `spare`: number of cores that other threads need meanwhile.
+ * Starts decode workers before it is known what they do: `count`, or one per core. It starts at most one per core, because there
+ * may be no memory for more. `spare`: number of cores that other threads need meanwhile.
  */
 export function startWorkers(count: number | undefined, spare = 0): Workers {
   const cores = coresOfThisRank();
